@@ -131,7 +131,8 @@ void add_launch_options(CLI::App& command, CheckFlags& flags) {
           [&flags](const std::string& text) {
             const std::optional<PairedGates> gates = gates_from(text);
             if (!gates)
-              throw CLI::ValidationError("--gate", "expected counts, cpu, wall or several, found '" + text + "'");
+              throw CLI::ValidationError("--gate",
+                                         "expected counts, cpu-time, wall-clock or several, found '" + text + "'");
             flags.gates = *gates;
           },
           "What decides: exact counts, processor time, wall-clock time (default: counts,cpu-time,wall-clock)")

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/phase.h"
 #include "cli/program_hash.h"
+#include "cli/shell_word.h"
 #include "cli/verdicts.h"
 #include "reports/json_fields.h"
 #include "reports/report_json.h"
@@ -115,7 +116,7 @@ int code_of(const CheckResult& result, const Report& report) {
   return is_exact ? static_cast<int>(kNotMet) : exit_code_of(result.verdict);
 }
 
-// "the baseline is of another job: the engine is ...; the largest change ..."
+// "the baseline is of another job: the engine is ...; per_step.compute changed most ..."
 std::string reasons_text(const CheckResult& result) {
   std::string text;
   for (const std::string& reason : result.reasons) {
@@ -149,15 +150,6 @@ std::vector<std::string> content_changes(const Scenario& scenario, const Golden&
   std::vector<std::string> changes = scenario_changes(values, golden.values);
   if (changes.empty()) changes.emplace_back("scenario changed: no key, but the content of a file that it names");
   return changes;
-}
-
-// Returns a word for a shell of POSIX.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
-  return word + "'";
 }
 
 // Returns the command that stores this run, with those options that decide what is run and stored.

@@ -195,10 +195,10 @@ class SuiteCheck {
     const fs::path baseline = flags_.baseline;
     if (!has_many_ && !fs::is_directory(baseline)) return baseline.string();
     if (flags_.update) fs::create_directories(baseline);
-    std::string file =
-        (baseline / (is_standard_input(flags_.target) ? scenario.name : fs::path(scenario.file).stem().string()))
-            .string() +
-        ".json";
+    std::string file = (baseline / (is_standard_input(flags_.target) ? fs::path(scenario.name).filename()
+                                                                     : fs::path(scenario.file).stem()))
+                           .string() +
+                       ".json";
     const auto [known, is_new] = golden_files_.try_emplace(file, scenario.file);
     if (is_new) return file;
     throw InputError({{.file = scenario.file,

@@ -10,21 +10,13 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
+#include "cli/shell_word.h"
 #include "scenarios/explore.h"
 #include "scenarios/words.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
 namespace {
-
-// Returns the word in a form that a shell reads back unchanged.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
 
 std::string word_of(DeviceType wanted) {
   for (const auto& [word, type] : device_type_words()) {
@@ -36,10 +28,10 @@ std::string word_of(DeviceType wanted) {
 }  // namespace
 
 std::string command_for(const RunFlags& flags, std::uint64_t seed) {
-  std::vector<std::string> words = {"tandem", "run", quoted(flags.scenario)};
+  std::vector<std::string> words = {"tandem", "run", shell_word(flags.scenario)};
   const auto add = [&words](const char* option, const std::string& value) {
     words.emplace_back(option);
-    words.push_back(quoted(value));
+    words.push_back(shell_word(value));
   };
   for (const std::string& setting : flags.settings) add("--set", setting);
   const RunOptions& run = flags.run;

@@ -41,12 +41,15 @@ std::filesystem::path results_of(const SweepFlags& flags) {
   return std::filesystem::path(name).stem().string() + ".sweep.jsonl";
 }
 
-void print_sweep(const Output& output, const SweepFlags& flags, const SweepTable& table) {
+using TextOfSweep = std::string (*)(const SweepTable& table, bool all);
+
+void print_sweep(const Output& output, const SweepFlags& flags, const SweepTable& table,
+                 TextOfSweep text = sweep_text) {
   if (!flags.csv.empty()) write_file(flags.csv, sweep_csv(table));
   if (output.json()) {
     output.write_json(sweep_to_json(table));
   } else {
-    output.write_text(sweep_text(table, flags.all));
+    output.write_text(text(table, flags.all));
   }
   if (output.wants_page()) output.write_page(sweep_to_json(table));
 }
@@ -54,8 +57,7 @@ void print_sweep(const Output& output, const SweepFlags& flags, const SweepTable
 // Shows the points and what they are expected to cost, without having run them.
 void print_plan(const Output& output, const SweepFlags& flags, const Scenario& scenario, SweepTable& table) {
   estimate_points(scenario, table);
-  if (output.json() || output.wants_page() || !flags.csv.empty()) return print_sweep(output, flags, table);
-  output.write_text(sweep_plan_text(table, flags.all));
+  print_sweep(output, flags, table, sweep_plan_text);
 }
 
 void print_note(const std::string& text) {

@@ -14,20 +14,25 @@
 namespace tandem {
 namespace {
 
-// Returns every time in a report, by name.
-std::map<std::string, Nanoseconds> times_of(const Report& report) {
+// Returns every time in a report, by name. Without `has_parts`, leaves out the mean step and its parts.
+std::map<std::string, Nanoseconds> times_of(const Report& report, bool has_parts) {
   std::map<std::string, Nanoseconds> times = parts_of(report);
   const StepTime& step = report.summary.step_time;
-  times.insert({{"step_time.mean", step.mean},
-                {"step_time.median", step.median},
-                {"step_time.min", step.min},
-                {"step_time.p95", step.p95}});
+  times.insert({{"step_time.median", step.median}, {"step_time.min", step.min}, {"step_time.p95", step.p95}});
+  if (has_parts) {
+    times["step_time.mean"] = step.mean;
+  } else {
+    std::erase_if(times, [](const auto& time) { return time.first.starts_with("per_step."); });
+  }
   return times;
 }
 
+// Parts compare where both reports know them, and both are those of the mean step.
 std::vector<CheckedFigure> differences_of(const Report& report, const Report& baseline, double tolerance) {
-  auto current = times_of(report);
-  auto before = times_of(baseline);
+  const bool both_are_means = report.summary.step_time.has_mean == baseline.summary.step_time.has_mean;
+  const bool have_parts = both_are_means && report.has_parts() && baseline.has_parts();
+  auto current = times_of(report, have_parts);
+  auto before = times_of(baseline, have_parts);
   std::set<std::string> names;
   for (const auto& [name, time] : current) names.insert(name);
   for (const auto& [name, time] : before) names.insert(name);
@@ -69,10 +74,6 @@ bool all_change_alike(const Report& report, const Report& baseline, Nanoseconds 
   });
 }
 
-std::string signed_time_text(Nanoseconds time) {
-  return fmt::format("{}{}", time < 0 ? "-" : "+", time_text(std::abs(time)));
-}
-
 void find_largest_difference(const Report& report, const Report& baseline, CheckResult& result) {
   const CheckedFigure& largest = largest_of(result.differences);
   result.largest_difference = largest;
@@ -80,10 +81,11 @@ void find_largest_difference(const Report& report, const Report& baseline, Check
   std::string of_the_step;
   if (change != 0 && largest.name.starts_with("per_step.")) {
     const double share = static_cast<double>(change_of(largest)) / static_cast<double>(change);
-    if (all_change_alike(report, baseline, change) && share <= 1) {
+    const bool is_alike = all_change_alike(report, baseline, change);
+    if (is_alike && share <= 1) {
       result.largest_share = share;
       of_the_step = fmt::format(", {} of the step's change", percent_text(share));
-    } else {
+    } else if (!is_alike) {
       of_the_step = fmt::format("; the step {}, because other parts change the other way", signed_time_text(change));
     }
   }
@@ -228,9 +230,10 @@ std::string_view name_of(Verdict verdict) {
 
 std::map<std::string, Nanoseconds> parts_of(const Report& report) {
   std::map<std::string, Nanoseconds> parts;
-  for (const auto& [name, time] : step_figures()) {
-    if (!report.has_parts()) break;
-    parts[fmt::format("per_step.{}", name)] = report.summary.per_step.*time;
+  if (report.has_parts()) {
+    for (const auto& [name, time] : step_figures()) {
+      parts[fmt::format("per_step.{}", name)] = report.summary.per_step.*time;
+    }
   }
   for (const CollectiveSummary& collective : report.summary.collectives) {
     parts[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;
@@ -244,7 +247,9 @@ std::string setting_of(const Report& report, const std::string& name) {
 }
 
 StepFigure compared_figure(const Report& report, const Report& baseline) {
-  if (report.deterministic && baseline.deterministic) return &StepTime::mean;
+  if (report.deterministic && baseline.deterministic) {
+    return exact_figure(report.summary.step_time, baseline.summary.step_time);
+  }
   return compared_figure(std::array{report.summary.step_time, baseline.summary.step_time});
 }
 

@@ -61,7 +61,7 @@ std::map<std::string, Nanoseconds> parts_of(const Report& report);
 // Returns a setting of the report's scenario; "(none)" if it has none of that name.
 std::string setting_of(const Report& report, const std::string& name);
 
-// Returns the mean for two simulations, whose times are exact; else as for runs with noise (step_time.h).
+// Returns exact_figure() for two simulations, and compared_figure() for runs with noise (step_time.h).
 StepFigure compared_figure(const Report& report, const Report& baseline);
 
 // `content_changes` says in what the contents of the two scenarios differ, if they do; empty: only the hashes are

@@ -34,8 +34,9 @@ std::vector<ComparedFigure> figures_of(const Report& measured, const Report& pre
                                 static_cast<double>(predicted.summary.step_time.median)));
   }
   figures.push_back(figure_of("throughput", measured.throughput(), predicted.throughput()));
+  const bool have_parts = measured.has_parts() && predicted.has_parts();
   for (const auto& [name, time] : step_figures()) {
-    if (!measured.has_parts() || !predicted.has_parts()) {
+    if (!have_parts) {
       figures.push_back({.name = name, .error = {}});
       continue;
     }

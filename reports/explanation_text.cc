@@ -13,10 +13,6 @@ std::string whole_percent(double ratio) {
   return fmt::format("{:.0f} %", ratio * 100);
 }
 
-std::string signed_time(Nanoseconds time) {
-  return (time < 0 ? "-" : "+") + time_text(time < 0 ? -time : time);
-}
-
 }  // namespace
 
 std::string gap_text(const Report& report, const Expectation& expected) {
@@ -31,8 +27,9 @@ std::string gap_text(const Report& report, const Expectation& expected) {
 
 std::string largest_term_text(const Report& report, const Expectation& expected) {
   if (!expected.largest || report.is_disturbed()) return "";
-  return fmt::format("of these {}, {} explains {}", signed_time(report.summary.step_time.mean - expected.step_time),
-                     expected.largest->name, signed_time(expected.largest->time));
+  return fmt::format("of these {}, {} explains {}",
+                     signed_time_text(report.summary.step_time.mean - expected.step_time), expected.largest->name,
+                     signed_time_text(expected.largest->time));
 }
 
 std::string band_text(const ErrorBand& band) {
@@ -65,6 +62,7 @@ std::string critical_path_text(const Report& report) {
   if (!path) return "";
   const Nanoseconds length =
       path->compute + path->update + path->input + path->communication + path->other + path->idle;
+  const bool is_uneven = report.summary.step_time.is_uneven();  // shares of the mean step would not compare
   std::vector<std::string> parts;
   const auto add = [&](std::string_view name, Nanoseconds time, const std::string& more = "") {
     if (time > 0) parts.push_back(fmt::format("{} {}{}", name, share_of(time, length), more));
@@ -73,11 +71,12 @@ std::string critical_path_text(const Report& report) {
   add("update", path->update);
   add("input", path->input);
   add("communication", path->communication,
-      fmt::format(" (exposed {})",
-                  share_of(report.summary.per_step.exposed_communication, report.summary.step_time.mean)));
+      is_uneven ? ""
+                : fmt::format(" (exposed {})",
+                              share_of(report.summary.per_step.exposed_communication, report.summary.step_time.mean)));
   add("other", path->other);
   add("idle", path->idle);
-  return wrapped_list("critical path: ", parts, ",");
+  return wrapped_list(is_uneven ? "critical path of the step of median length: " : "critical path: ", parts, ",");
 }
 
 std::string waiting_text(const Report& report) {

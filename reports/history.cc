@@ -66,12 +66,13 @@ void decide(HistoryResult& result, const HistoryLimits& limits) {
 void decide_exact(const HistoryLaunch& before, const HistoryLaunch& launch, HistoryResult& result) {
   const bool is_same_job = before.scenario_hash == launch.scenario_hash;
   const std::string when = before.commit.empty() ? before.date : "commit " + before.commit;
-  if (launch.step_time.mean == before.step_time.mean) {
+  const StepFigure figure = exact_figure(launch.step_time, before.step_time);
+  if (launch.step_time.*figure == before.step_time.*figure) {
     result.reason = fmt::format("as at {}{}", when, is_same_job ? "" : ", though the scenario has another content");
     return;
   }
   result.verdict = !is_same_job ? Verdict::model_changed : result.change > 0 ? Verdict::regressed : Verdict::improved;
-  const auto [now, then] = time_texts(launch.step_time.mean, before.step_time.mean);
+  const auto [now, then] = time_texts(launch.step_time.*figure, before.step_time.*figure);
   result.reason = fmt::format("{} now, {} at {}{}; --update accepts the new time", now, then, when,
                               is_same_job ? "" : ", when the scenario had another content");
 }
@@ -80,7 +81,8 @@ void decide_exact(const HistoryLaunch& before, const HistoryLaunch& launch, Hist
 std::vector<ChangePoint> exact_changes(const std::vector<HistoryLaunch>& launches) {
   std::vector<ChangePoint> changes;
   for (std::size_t i = 1; i < launches.size(); ++i) {
-    const Nanoseconds was = launches[i - 1].step_time.mean, is = launches[i].step_time.mean;
+    const StepFigure figure = exact_figure(launches[i - 1].step_time, launches[i].step_time);
+    const Nanoseconds was = launches[i - 1].step_time.*figure, is = launches[i].step_time.*figure;
     if (is == was) continue;
     changes.push_back(
         {.index = static_cast<int>(i), .change = static_cast<double>(is) / static_cast<double>(was) - 1, .p_value = 0});
@@ -196,8 +198,9 @@ HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch 
   if (before == nullptr) {
     result.reason = "the first one of its history";
   } else {
-    result.level =
-        HistoryLevel{.launches = result.known, .figure = &StepTime::mean, .step_time = before->step_time.mean};
+    const StepFigure figure = exact_figure(launch.step_time, before->step_time);
+    result.step_time = launch.step_time.*figure;
+    result.level = HistoryLevel{.launches = result.known, .figure = figure, .step_time = before->step_time.*figure};
     result.change = result.level->change_of(result.step_time);
     decide_exact(*before, launch, result);
   }

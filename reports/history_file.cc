@@ -148,8 +148,10 @@ HistoryLaunch read_launch(const JsonField& root) {
                        .verdict = verdict_from_json(root.required("verdict"))};
   if (const JsonField accepted = root.optional("accepted"); accepted.present()) launch.accepted = accepted.boolean();
   if (const JsonField exact = root.optional("exact"); exact.present()) launch.exact = exact.boolean();
-  if (const JsonField median = time.optional("median"); median.present() && launch.step_time.median == 0) {
-    median.error("must be greater than 0");
+  for (const auto& [name, value] : {std::pair("mean", launch.step_time.mean), {"median", launch.step_time.median}}) {
+    if (const JsonField figure = time.optional(name); figure.present() && value == 0) {
+      figure.error("must be greater than 0");
+    }
   }
   return launch;
 }

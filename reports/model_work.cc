@@ -64,7 +64,7 @@ RunRates rates_of(const Report& report) {
   RunRates rates;
   const double throughput = report.throughput();
   if (const auto& work = report.work) {
-    rates.flops_per_step = work->flops_per_unit * report.units_per_step;
+    rates.flops_per_step = work->flops_per_unit * report.units_of_step();
     rates.model_flops_per_s = work->flops_per_unit * throughput;
     rates.model_flops_per_s_per_device = rates.model_flops_per_s / work->devices;
     rates.tokens_per_s = work->tokens_per_unit * throughput;
@@ -73,7 +73,7 @@ RunRates rates_of(const Report& report) {
   }
   if (const auto& price = report.price; price && throughput > 0) {
     rates.cost_per_unit = price->per_hour * price->machines / kSecondsOfAnHour / throughput;
-    rates.cost_per_step = rates.cost_per_unit * report.units_per_step;
+    rates.cost_per_step = rates.cost_per_unit * report.units_of_step();
     rates.cost_per_epoch = rates.cost_per_unit * price->units_per_epoch;
     const double tokens = report.work ? report.work->tokens_per_unit : 0;
     if (tokens > 0) rates.cost_per_token = rates.cost_per_unit / tokens;

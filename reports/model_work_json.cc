@@ -43,14 +43,14 @@ void read_work_and_price(const JsonField& root, Report& report) {
   if (const JsonField work = root.optional("model_work"); work.present()) {
     report.work = ModelWork{.flops_per_unit = work.required("flops_per_unit").number(),
                             .tokens_per_unit = work.required("tokens_per_unit").number(),
-                            .devices = work.required("devices").small_count(),
+                            .devices = work.required("devices").positive_count(),
                             .peak_flops_per_s = work.required("peak_flops_per_s").number(),
                             .dtype = work.required("dtype").text()};
   }
   if (const JsonField price = root.optional("price"); price.present()) {
     report.price = JobPrice{.per_hour = price.required("per_machine_hour").number(),
                             .currency = price.required("currency").text(),
-                            .machines = price.required("machines").small_count(),
+                            .machines = price.required("machines").positive_count(),
                             .units_per_epoch = price.required("units_per_epoch").number()};
   }
   root.optional("rates");  // follows from both

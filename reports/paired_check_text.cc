@@ -15,7 +15,7 @@ namespace tandem {
 namespace {
 
 std::string text_of(const CentreInterval& interval) {
-  return std::isnan(interval.lower) ? "unknown" : interval_text(interval.lower, interval.upper);
+  return interval_text(interval.lower, interval.upper);
 }
 
 nlohmann::ordered_json change_json(const CentreInterval& change) {
@@ -37,7 +37,7 @@ PairedFigure stored_figure(const JsonField& field) {
 }
 
 std::string counts_reason(const PairedResult& result) {
-  if (result.verdict == Verdict::inconclusive) return "the launches say no exact counts";
+  if (result.verdict == Verdict::inconclusive) return "the run is asynchronous, or its launches say no exact counts";
   if (result.counts.empty()) return "the exact counts of the work are equal";
   std::vector<std::string> texts;
   for (const CountChange& change : result.counts) texts.push_back(count_change_text(change, result.measured_steps));
@@ -47,6 +47,7 @@ std::string counts_reason(const PairedResult& result) {
 // Without the disturbance.
 std::string interval_reason(const PairedResult& result) {
   if (result.decided_by == "counts") return counts_reason(result);
+  if (result.decided_by == "cpu-time" && !result.cpu_change) return "the launches do not say their processor time";
   const char* const figure = result.decided_by == "cpu-time" ? "of the processor time " : "";
   const std::string margin = percent_text(result.margin);
   switch (result.verdict) {

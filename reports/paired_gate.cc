@@ -43,6 +43,18 @@ std::optional<PairedResult> decide_by_counts(const std::vector<Launch>& launches
   return result;
 }
 
+// Equal counts are enough where nothing else is asked for. Processor time that the launches do not say decides nothing.
+PairedResult decided_without_times(const std::vector<Launch>& launches, const PairedGates& gates, double margin) {
+  const bool has_counts = launches.size() >= 2 && launches[0].report.counts && launches[1].report.counts;
+  const bool are_equal = has_counts && !launches[0].report.asynchronous;
+  PairedResult result{.verdict = are_equal && !gates.cpu ? Verdict::ok : Verdict::inconclusive,
+                      .margin = margin,
+                      .pairs = 1,
+                      .decided_by = gates.cpu ? "cpu-time" : "counts"};
+  result.change = mean_change(log_ratios_of(launches));
+  return result;
+}
+
 // Says with which of the two results the check ends; nothing if one of them needs more pairs and may still matter.
 std::optional<Verdict> verdict_of_both(const std::optional<PairedResult>& cpu,
                                        const std::optional<PairedResult>& wall) {
@@ -99,19 +111,13 @@ std::optional<PairedResult> decide(const std::vector<Launch>& launches, const Pa
   if (gates.counts) {
     if (auto result = decide_by_counts(launches, margin)) return result;
   }
-  const std::vector<double> wall_ratios = log_ratios_of(launches);
-  if (!gates.cpu && !gates.wall) {
-    PairedResult same{.verdict = Verdict::ok, .margin = margin, .pairs = 1, .decided_by = "counts"};
-    same.change = mean_change(wall_ratios);
-    const bool has_counts = launches.size() >= 2 && launches[0].report.counts && launches[1].report.counts;
-    if (!has_counts || launches[0].report.asynchronous) same.verdict = Verdict::inconclusive;
-    return same;
-  }
   const std::vector<double> cpu_ratios = gates.cpu ? cpu_log_ratios_of(launches) : std::vector<double>{};
+  const bool cpu_counts = !cpu_ratios.empty();
+  const bool wall_counts = gates.wall && (!cpu_counts || is_quiet(launches));
+  if (!cpu_counts && !gates.wall) return decided_without_times(launches, gates, margin);
+  const std::vector<double> wall_ratios = log_ratios_of(launches);
   std::optional<PairedResult> cpu = look_again(cpu_ratios, margin, comparisons);
   std::optional<PairedResult> wall = look_again(wall_ratios, margin, comparisons);
-  const bool cpu_counts = !cpu_ratios.empty();
-  const bool wall_counts = !cpu_counts || (gates.wall && is_quiet(launches));
   const std::optional<Verdict> verdict = cpu_counts && wall_counts ? verdict_of_both(cpu, wall)
                                          : cpu_counts              ? (cpu ? std::optional(cpu->verdict) : std::nullopt)
                                                       : (wall ? std::optional(wall->verdict) : std::nullopt);

@@ -63,7 +63,7 @@ bool is_disturbed(const GpuUse& use) {
 double Report::throughput() const {
   if (!asynchronous || summary.workers.empty()) return rate(units_per_step, summary.step_time);
   double sum = 0;
-  for (const WorkerSummary& worker : summary.workers) sum += rate(units_per_step / workers, worker.step_time);
+  for (const WorkerSummary& worker : summary.workers) sum += rate(units_of_step(), worker.step_time);
   return sum;
 }
 

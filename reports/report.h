@@ -185,7 +185,7 @@ struct Report {
   std::optional<ModelWork> work{};            // of a table of layers
   std::optional<JobPrice> price{};            // if the topology states what a machine costs
   std::optional<MachineUse> machine_use{};    // of a measured run, where the system reports it
-  std::optional<WorkCounts> counts{};         // of a measured run; empty in earlier versions
+  std::optional<WorkCounts> counts{};         // of a measured run that recorded all work; empty in earlier versions
   std::vector<std::string> notes;
   std::optional<Expectation> expectation{};   // what the model expects of a measured run on its topology
   std::optional<ErrorBand> expected_error{};  // of a prediction; empty: the document is of an earlier version
@@ -195,6 +195,8 @@ struct Report {
   bool has_parts() const { return records == RecordLevel::all; }
   bool is_disturbed() const { return machine_use && machine_use->is_disturbed(); }
 
+  // Returns the examples in the steps that are counted: in those of one worker where each has its own.
+  double units_of_step() const { return asynchronous ? units_per_step / workers : units_per_step; }
   // Returns units_per_step / mean step time. For an asynchronous run, returns the sum over the workers of a worker's
   // share of the units / its mean step time. Returns 0 when no time passed.
   double throughput() const;

@@ -161,12 +161,13 @@ nlohmann::ordered_json long_steps_to_json(const LongSteps& steps) {
 }
 
 nlohmann::ordered_json step_time_to_json(const StepTime& time) {
-  Json json = {{"mean", time.mean},
-               {"median", time.median},
-               {"min", time.min},
-               {"p95", time.p95},
-               {"mad", time.median_absolute_deviation},
-               {"samples", time.samples}};
+  Json json;
+  if (time.has_mean) json["mean"] = time.mean;
+  json.update(Json{{"median", time.median},
+                   {"min", time.min},
+                   {"p95", time.p95},
+                   {"mad", time.median_absolute_deviation},
+                   {"samples", time.samples}});
   if (time.long_steps) json["long_steps"] = long_steps_to_json(*time.long_steps);
   return json;
 }

@@ -263,7 +263,8 @@ StepTime step_time_from_json(const JsonField& field) {
           .p95 = field.required("p95").count(),
           .median_absolute_deviation = field.required("mad").count(),
           .samples = field.required("samples").small_count(),
-          .long_steps = long_steps_from_json(field.optional("long_steps"))};
+          .long_steps = long_steps_from_json(field.optional("long_steps")),
+          .has_mean = mean.present()};
 }
 
 PerStep per_step_from_json(const JsonField& field) {

@@ -214,9 +214,7 @@ std::string long_steps_text(const StepTime& time) {
 }
 
 std::string units_per_step_text(const Report& report) {
-  return fmt::format("{:.6g} per step{}",
-                     report.asynchronous ? report.units_per_step / report.workers : report.units_per_step,
-                     report.asynchronous ? " of each worker" : "");
+  return fmt::format("{:.6g} per step{}", report.units_of_step(), report.asynchronous ? " of each worker" : "");
 }
 
 std::string short_device_name(const std::string& device) {

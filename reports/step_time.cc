@@ -42,15 +42,18 @@ std::size_t border_of(const std::vector<Nanoseconds>& ascending) {
   return border;
 }
 
+// A distance that is seen once is no rule.
 int distance_of_long(const std::vector<Nanoseconds>& lengths, Nanoseconds least) {
-  int distance = 0, last = -1;
+  int distance = 0, last = -1, seen = 0;
   for (int step = 0; step < static_cast<int>(lengths.size()); ++step) {
     if (lengths[static_cast<std::size_t>(step)] < least) continue;
     if (last >= 0 && distance != 0 && step - last != distance) return 0;
     if (last >= 0) distance = step - last;
     last = step;
+    ++seen;
   }
-  return distance;
+  constexpr int kFewest = 3;
+  return seen < kFewest ? 0 : distance;
 }
 
 LongSteps long_steps_of(const std::vector<Nanoseconds>& lengths, bool in_order) {
@@ -82,8 +85,14 @@ StepTime step_time_of(const std::vector<Nanoseconds>& lengths, bool in_order) {
 }
 
 StepFigure compared_figure(std::span<const StepTime> runs) {
-  const auto uneven = std::count_if(runs.begin(), runs.end(), [](const StepTime& run) { return run.is_uneven(); });
+  const auto uneven = std::count_if(runs.begin(), runs.end(), [](const StepTime& run) {
+    return run.long_steps && run.long_steps->count > 1 && run.samples - run.long_steps->count > 1;
+  });
   return uneven > 0 && 2 * uneven >= std::ssize(runs) ? &StepTime::mean : &StepTime::median;
+}
+
+StepFigure exact_figure(const StepTime& one, const StepTime& other) {
+  return one.has_mean == other.has_mean ? &StepTime::mean : &StepTime::median;
 }
 
 std::string_view name_of(StepFigure figure) {

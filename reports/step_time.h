@@ -21,7 +21,7 @@ struct LongSteps {
   int count = 0;
   Nanoseconds time = 0;    // median of the long ones
   Nanoseconds others = 0;  // median of the others
-  int every = 0;           // the distance from each long step to the next, in steps; 0: it varies, or there is one
+  int every = 0;           // the distance from each long step to the next, in steps; 0: it varies, or is seen once
 
   bool operator==(const LongSteps&) const = default;
 };
@@ -34,6 +34,7 @@ struct StepTime {
   Nanoseconds median_absolute_deviation = 0;
   int samples = 0;
   std::optional<LongSteps> long_steps{};  // if the steps are uneven
+  bool has_mean = true;  // false: of an earlier version, whose parts add up to the median, as `mean` is
 
   // Returns whether mean and median differ by more than kUneven of the median.
   bool is_uneven() const;
@@ -47,9 +48,12 @@ struct StepTime {
 StepTime step_time_of(const std::vector<Nanoseconds>& lengths, bool in_order);
 
 // Returns the figure by which runs with noise are compared. It is the median, which a single late step does not move.
-// It is the mean if at least half of the runs are uneven, because then the program is, and no step is the usual one.
+// It is the mean if at least half of the runs are uneven by more than one step, because then the program is, and no
+// step is the usual one.
 using StepFigure = Nanoseconds StepTime::*;
 StepFigure compared_figure(std::span<const StepTime> runs);
+// Returns the figure by which two runs without noise are compared: the mean, or the median if one has no mean.
+StepFigure exact_figure(const StepTime& one, const StepTime& other);
 std::string_view name_of(StepFigure figure);  // "mean" or "median"
 
 }  // namespace tandem

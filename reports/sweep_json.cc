@@ -37,7 +37,7 @@ nlohmann::ordered_json point_to_json(const SweptPoint& point) {
     json["step_time_ns"] = point.step_time;
     json["median_step_time_ns"] = point.median_step_time;
     if (point.long_steps) json["long_steps"] = long_steps_to_json(*point.long_steps);
-    json["per_step_ns"] = per_step_to_json(point.per_step);
+    if (point.has_parts()) json["per_step_ns"] = per_step_to_json(point.per_step);
   }
   if (!point.limit.empty()) json["limit"] = point.limit;
   if (point.memory) json["memory_bytes"] = memory_to_json(*point.memory);
@@ -76,7 +76,7 @@ SweptPoint point_from_json(const JsonField& field) {
   const JsonField median = field.optional("median_step_time_ns");  // not in documents of earlier versions
   point.median_step_time = median.present() ? median.count() : point.step_time;
   point.long_steps = long_steps_from_json(field.optional("long_steps"));
-  point.per_step = per_step_from_json(field.required("per_step_ns"));
+  if (point.has_parts()) point.per_step = per_step_from_json(field.required("per_step_ns"));
   return point;
 }
 

@@ -27,6 +27,9 @@ struct PointEstimate {
   double memory_bytes = 0;
 };
 
+// What limits a run that did not record the parts of a step.
+inline constexpr std::string_view kUnknownLimit = "unknown";
+
 struct SweptPoint {
   std::vector<std::pair<std::string, std::string>> values;  // swept fields and their values
   PointState state = PointState::not_run;
@@ -39,7 +42,8 @@ struct SweptPoint {
   Nanoseconds median_step_time = 0;  // differs by more than StepTime::kUneven where there are long steps
   std::optional<LongSteps> long_steps{};
   PerStep per_step{};
-  std::string limit{};  // limit_of(), or "memory"
+  std::string limit{};                                       // limit_of(), or "memory"
+  bool has_parts() const { return limit != kUnknownLimit; }  // whether `per_step` says anything
   std::optional<MemoryNeed> memory{};
   RunRates rates{};
   std::string currency{};                   // of its costs; empty: its machines have no price
@@ -47,8 +51,6 @@ struct SweptPoint {
   std::vector<std::string> unused{};        // notes about what the scenario says without an effect at this point
 };
 
-// What limits a run that did not record the parts of a step.
-inline constexpr std::string_view kUnknownLimit = "unknown";
 // Returns what a step waits for most: "compute", "communication" (exposed), "input" (exposed), "server" where a server
 // is busier than the devices compute, "waiting" for other devices or the host.
 std::string limit_of(const Report& report);

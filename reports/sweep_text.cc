@@ -75,7 +75,7 @@ std::string best_text(const SweepTable& table, const SweptPoint& point) {
       "",
       words_of(fmt::format("best: {} with {}: {}{} on {} devices{}", rate_text(point.throughput, point.unit),
                            short_values(table, point), time_text(point.step_time), median_text(point), point.devices,
-                           point.limit == kUnknownLimit ? "" : ", limited by " + point.limit)),
+                           point.has_parts() ? ", limited by " + point.limit : "")),
       "");
 }
 
@@ -118,7 +118,7 @@ std::string points_text(const SweepTable& table, const std::vector<std::size_t>&
     row.push_back(rate_text(point.throughput, point.unit));
     row.push_back(point.limit);
     const double exposed = static_cast<double>(point.per_step.exposed_communication) / step;
-    row.push_back(point.limit == kUnknownLimit ? "-" : percent_text(exposed));
+    row.push_back(point.has_parts() ? percent_text(exposed) : "-");
     row.push_back(point.memory ? memory_size_text(point.memory->total()) : "-");
     if (has_mfu) row.push_back(point.rates.mfu > 0 ? percent_text(point.rates.mfu) : "-");
     if (has_cost) {
@@ -216,21 +216,25 @@ std::string sweep_csv(const SweepTable& table) {
   for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}_bytes", part.name);
   text += ",memory_bytes,available_bytes";
   for (const RateFigure& figure : rate_figures()) text += fmt::format(",{}", figure.name);
-  text += ",currency,problem\n";
+  text += ",currency,estimated_cpu_s,estimated_memory_bytes,problem\n";
   const std::vector<std::size_t> front = table.pareto_front();
   for (std::size_t i = 0; i < table.points.size(); ++i) {
     const SweptPoint& point = table.points[i];
     for (const auto& [path, value] : point.values) text += csv_cell(value) + ",";
     text += fmt::format("{},{},{},{},{},{}", name_of(point.state), point.devices, point.throughput,
                         csv_cell(point.unit), point.step_time, point.median_step_time);
-    for (const StepPart& part : step_parts()) text += fmt::format(",{}", point.per_step.*part.time);
+    for (const StepPart& part : step_parts()) {
+      text += point.has_parts() ? fmt::format(",{}", point.per_step.*part.time) : ",";
+    }
     const bool is_on_front = std::find(front.begin(), front.end(), i) != front.end();
     text += fmt::format(",{},{}", csv_cell(point.limit), is_on_front ? 1 : 0);
     const MemoryNeed memory = point.memory.value_or(MemoryNeed{});
     for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}", memory.*part.bytes);
     text += fmt::format(",{},{}", memory.total(), memory.available);
     for (const RateFigure& figure : rate_figures()) text += fmt::format(",{}", point.rates.*figure.value);
-    text += fmt::format(",{},{}\n", csv_cell(point.currency), csv_cell(point.problem));
+    text += "," + csv_cell(point.currency);
+    text += point.estimate ? fmt::format(",{},{}", point.estimate->cpu_s, point.estimate->memory_bytes) : ",,";
+    text += fmt::format(",{}\n", csv_cell(point.problem));
   }
   return text;
 }

@@ -94,6 +94,10 @@ std::string time_text(Nanoseconds time) {
   return time_text(static_cast<double>(time));
 }
 
+std::string signed_time_text(Nanoseconds time) {
+  return (time < 0 ? "-" : "+") + time_text(time < 0 ? -time : time);
+}
+
 std::pair<std::string, std::string> time_texts(Nanoseconds one, Nanoseconds other) {
   std::pair<std::string, std::string> texts = {time_text(one), time_text(other)};
   if (one != other && texts.first == texts.second) return {fmt::format("{} ns", one), fmt::format("{} ns", other)};

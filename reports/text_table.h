@@ -50,6 +50,7 @@ std::string cut_back(std::string_view text, int width);
 // Return "1.234 ms"; "0" for 0.
 std::string time_text(Nanoseconds time);
 std::string time_text(double nanoseconds);
+std::string signed_time_text(Nanoseconds time);  // "+1.234 ms", "-20.00 us"
 // Returns the texts of two times that are compared: in nanoseconds if the usual texts of different times are equal.
 std::pair<std::string, std::string> time_texts(Nanoseconds one, Nanoseconds other);
 // Returns "465.9 M": numbers from 10,000 on with a prefix of powers of 1000, others with six digits.

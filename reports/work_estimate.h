@@ -36,7 +36,7 @@ class WorkEstimate {
   std::vector<double> sizes_;
   std::vector<State> states_;
   std::vector<double> began_s_;
-  // Of jobs that ran: their number, and the sums over them for the fit, weighted by 1 / seconds.
+  // The number of jobs that ran, and sums over them for the fit, weighted by 1 / seconds.
   int ran_ = 0, refused_ = 0;
   double weights_ = 0, sizes_sum_ = 0, squares_ = 0, seconds_ = 0, products_ = 0;
 };

@@ -13,6 +13,7 @@ namespace tandem {
 namespace {
 
 constexpr int kMostClasses = 100000;
+constexpr int kTestEvery = 5;  // rows, of which the last is for testing
 
 class RowsReader {
  public:
@@ -97,6 +98,10 @@ LabelledRows read_labelled_rows(const std::filesystem::path& path) {
   return RowsReader(path.string()).read(read_input_file(path));
 }
 
+int training_rows(const LabelledRows& rows) {
+  return rows.rows() - rows.rows() / kTestEvery;
+}
+
 TrainTestSplit split_rows(const LabelledRows& rows) {
   TrainTestSplit split;
   for (LabelledRows* part : {&split.train, &split.test}) {
@@ -104,7 +109,7 @@ TrainTestSplit split_rows(const LabelledRows& rows) {
     part->classes = rows.classes;
   }
   for (int row = 0; row < rows.rows(); ++row) {
-    LabelledRows& part = row % 5 == 4 ? split.test : split.train;
+    LabelledRows& part = row % kTestEvery == kTestEvery - 1 ? split.test : split.train;
     const auto first = rows.values.begin() + static_cast<std::ptrdiff_t>(row) * rows.columns;
     part.values.insert(part.values.end(), first, first + rows.columns);
     part.labels.push_back(rows.labels[static_cast<std::size_t>(row)]);

@@ -25,5 +25,6 @@ struct TrainTestSplit {
   LabelledRows test;
 };
 TrainTestSplit split_rows(const LabelledRows& rows);
+int training_rows(const LabelledRows& rows);  // how many are for training
 
 }  // namespace tandem

@@ -133,10 +133,9 @@ std::optional<JobPrice> price_of(const Scenario& scenario) {
   for (const WorkerSpec& task : tasks_of(scenario)) machines.insert(task.topology_worker);
   const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
   const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind);
-  const auto epoch = layers != nullptr ? layers->epoch
-                     : mlp != nullptr && mlp->rows != nullptr
-                         ? static_cast<std::int64_t>(split_rows(*mlp->rows).train.rows())
-                         : 0;
+  const auto epoch = layers != nullptr                        ? layers->epoch
+                     : mlp != nullptr && mlp->rows != nullptr ? std::int64_t{training_rows(*mlp->rows)}
+                                                              : 0;
   return JobPrice{.per_hour = scenario.topology->price()->per_hour,
                   .currency = scenario.topology->price()->currency,
                   .machines = static_cast<int>(machines.size()),

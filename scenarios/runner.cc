@@ -252,7 +252,7 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   }
   if (!result.report.deterministic) {
     result.report.machine_use = measured.machine_use();
-    result.report.counts = work_counts(result.timeline, scenario.warmup_steps);
+    if (result.report.has_parts()) result.report.counts = work_counts(result.timeline, scenario.warmup_steps);
   }
   if (auto& use = result.report.machine_use) use->gpus = result.timeline.gpus;
   result.topology = scenario.topology;

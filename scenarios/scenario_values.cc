@@ -46,8 +46,8 @@ ScenarioValues scenario_values(const Scenario& scenario) {
 
 std::vector<std::string> scenario_changes(const ScenarioValues& now, const ScenarioValues& then) {
   std::set<std::string> keys;
-  for (const auto& values : {now, then}) {
-    for (const auto& [key, value] : values) keys.insert(key);
+  for (const ScenarioValues* values : {&now, &then}) {
+    for (const auto& [key, value] : *values) keys.insert(key);
   }
   std::vector<std::string> changes;
   std::size_t more = 0;

@@ -74,10 +74,6 @@ std::string launches_section(const JsonField& root) {
                                  folded("As a table", std::move(table).finish()));
 }
 
-std::string interval_or_unknown(const CentreInterval& change) {
-  return std::isnan(change.lower) ? "unknown" : interval_text(change.lower, change.upper);
-}
-
 std::string figures_section(const PairedResult& result) {
   if (result.figures.empty()) return "";
   HtmlTable table("phases and collectives, for information",
@@ -125,7 +121,7 @@ Content paired_check_content(const Json& document, const JsonOrigin& origin) {
   set_verdict(content.heading, std::string(name_of(check.result.verdict)));
   const std::string summary =
       fmt::format("step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate),
-                  100 * (1 - 2 * check.result.level), interval_or_unknown(change), percent_text(check.result.margin));
+                  100 * (1 - 2 * check.result.level), interval_text(change.lower, change.upper), percent_text(check.result.margin));
   content.sections = {paragraph(summary), paragraph(paired_reason(check.result) + "."), launches_section(root),
                       figures_section(check.result)};
   reading.finish();

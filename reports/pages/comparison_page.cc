@@ -31,7 +31,7 @@ std::string waterfall_section(const Comparison& comparison) {
     const Nanoseconds is = comparison.predicted.summary.per_step.*part.time;
     const std::string name = with_blanks(part.name);
     if (was != is) terms.push_back({.name = name, .change = static_cast<double>(is - was)});
-    table.add({name, time_text(was), time_text(is), (is < was ? "-" : "+") + time_text(std::abs(is - was))});
+    table.add({name, time_text(was), time_text(is), signed_time_text(is - was)});
   }
   return section("What the error is made of", waterfall("From the measured step to the simulated one", "measured",
                                                         static_cast<double>(measured.mean), "simulated", terms,

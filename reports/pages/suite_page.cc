@@ -51,14 +51,15 @@ Content suite_content(const Json& document, const JsonOrigin& origin) {
   const JsonField& root = reading.root();
   HtmlTable table("a verdict for each scenario",
                   {"scenario", "mode", "verdict", "reason", "step time", "compared with", "change"}, 4);
-  std::vector<JsonField> scenarios = root.required("scenarios").items();
+  std::vector<std::pair<int, JsonField>> scenarios;  // with the place of each
   std::set<int> codes;
-  for (const JsonField& item : scenarios) codes.insert(item.required("exit_code").small_count());
-  std::stable_sort(scenarios.begin(), scenarios.end(), [](const JsonField& one, const JsonField& other) {
-    return place_of_code(one.required("exit_code").small_count()) <
-           place_of_code(other.required("exit_code").small_count());
-  });
-  for (const JsonField& item : scenarios) {
+  for (const JsonField& item : root.required("scenarios").items()) {
+    const int code = item.required("exit_code").small_count();
+    codes.insert(code);
+    scenarios.emplace_back(place_of_code(code), item);
+  }
+  std::ranges::stable_sort(scenarios, {}, &std::pair<int, JsonField>::first);
+  for (const auto& [place, item] : scenarios) {
     table.add({item.required("scenario").text(), item.required("mode").text(), item.required("outcome").text(),
                item.required("reason").text(), time_or_dash(item.required("step_time_ns").number()),
                time_or_dash(item.required("reference_ns").number()), change_or_dash(item)});

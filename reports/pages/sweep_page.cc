@@ -135,7 +135,7 @@ std::string limits_section(const Points& points) {
     const PagePoint& point = *fastest[i];
     table.add({std::to_string(i + 1), point.values_text(), std::to_string(point.devices),
                rate_text(point.throughput, point.unit), time_text(point.step_time), point.limit});
-    if (i >= kMostBars) continue;
+    if (i >= kMostBars || point.parts.empty()) continue;
     Bar bar{.label = fmt::format("{}. {} devices, {}", i + 1, point.devices, point.limit), .parts = {}};
     for (std::size_t part = 0; part < point.parts.size(); ++part) {
       bar.parts.push_back(part_of_step(step_parts()[part], point.parts[part]));

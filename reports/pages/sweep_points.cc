@@ -11,6 +11,7 @@
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
+#include "reports/sweep_table.h"
 #include "reports/text_table.h"
 
 namespace tandem::pages {
@@ -113,6 +114,7 @@ PagePoint point_of(const JsonField& field) {
     point.cost_per_million = rates_from_json(rates).cost_per_unit * kMillion;
   }
   point.currency = text_or_empty(field, "currency");
+  if (point.limit == kUnknownLimit) return point;
   for (const StepPart& part : step_parts()) {
     point.parts.push_back(field.required("per_step_ns").required(part.name).number());
   }

@@ -1,7 +1,6 @@
 // The points of a sweep's document, for its page.
 #pragma once
 
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +19,7 @@ struct PagePoint {
   double step_time = 0;
   double cost_per_million = 0;  // of its units; 0: unknown
   std::string currency;
-  std::vector<double> parts;  // of step_parts()
+  std::vector<double> parts;  // of step_parts(); none if they are not known
 
   bool is_done() const { return throughput > 0; }
   std::string values_text() const;  // "workers 4, node hgx-h100"

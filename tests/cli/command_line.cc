@@ -13,6 +13,8 @@
 #include <functional>
 #include <thread>
 
+#include "tests/caught_signals.h"
+
 namespace tandem {
 namespace {
 
@@ -24,17 +26,6 @@ std::string contents(const std::filesystem::path& file) {
 void redirect(const std::filesystem::path& file, int descriptor) {
   const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, 0600);
   if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
-}
-
-// Whether the process catches the signal, by the mask of /proc.
-bool catches(pid_t process, int signal) {
-  std::ifstream in("/proc/" + std::to_string(process) + "/status");
-  for (std::string word; in >> word;) {
-    if (word != "SigCgt:") continue;
-    in >> word;
-    return ((std::stoull(word, nullptr, 16) >> (signal - 1)) & 1) != 0;
-  }
-  return false;
 }
 
 // Waits until a process that was started handles signals, or has ended.

@@ -67,6 +67,16 @@ TEST(PairedGate, OnAQuietMachineBothMustBeOk) {
   EXPECT_EQ(decide(pairs_of(8, 1.5, 1, false), {}, 0.03, 1)->decided_by, "cpu-time");
 }
 
+TEST(PairedGate, ProcessorTimeThatIsNotKnownDecidesNothing) {
+  std::vector<Launch> launches = pairs_of(8, 1, 1.5, false);
+  for (Launch& launch : launches) launch.report.machine_use.reset();
+  const auto result = decide(launches, {.counts = false, .cpu = true, .wall = false}, 0.03, 1);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->verdict, Verdict::inconclusive);
+  EXPECT_THAT(paired_reason(*result), testing::HasSubstr("do not say their processor time"));
+  EXPECT_EQ(decide(launches, {}, 0.03, 1)->decided_by, "wall-clock");
+}
+
 TEST(PairedGate, CountsOfAsynchronousRunsDoNotDecide) {
   std::vector<Launch> launches = pairs_of(1, 1, 1, false);
   (*launches[1].report.counts)["copies of 4096 B"] = 130;

@@ -50,6 +50,7 @@ TEST(StepTime, IsUnevenBeyondTwoPercent) {
 TEST(StepTime, GroupsStepsAtTheLeastVarianceWithinGroups) {
   const StepTime time = step_time_of({10, 11, 52, 12, 50, 9, 48, 10}, true);
   EXPECT_EQ(time.long_steps, (LongSteps{.count = 3, .time = 50, .others = 10, .every = 2}));
+  EXPECT_EQ(step_time_of({10, 50, 10, 10, 50, 10}, true).long_steps->every, 0) << "a distance that is seen once";
   EXPECT_EQ(step_time_of({50, 10, 11, 52, 12, 50, 9, 10}, true).long_steps->every, 0) << "3 and 2 steps apart";
   EXPECT_EQ(step_time_of({50, 10, 50, 10, 10, 10, 10}, false).long_steps->every, 0) << "their order is unknown";
 }
@@ -66,6 +67,9 @@ TEST(StepTime, RunsAreComparedByTheMeanIfHalfOfThemAreUneven) {
   EXPECT_EQ(compared_figure(std::vector{even, uneven}), &StepTime::mean);
   EXPECT_EQ(compared_figure(std::vector{even, even, uneven}), &StepTime::median);
   EXPECT_EQ(compared_figure(std::span<const StepTime>{}), &StepTime::median);
+  const StepTime late = step_time_of({100, 100, 100, 900}, true);
+  EXPECT_TRUE(late.is_uneven());
+  EXPECT_EQ(compared_figure(std::vector{even, late}), &StepTime::median) << "one late step is no property of a program";
 }
 
 TEST(StepTime, EveryReportShowsTheLongSteps) {

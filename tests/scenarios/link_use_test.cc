@@ -13,6 +13,10 @@
 namespace tandem {
 namespace {
 
+Report report_of(const std::string& job) {
+  return run_scenario(read_scenario(job + "steps: 3\nwarmup_steps: 1\n")).report;
+}
+
 RunResult run(const std::string& topology, const std::string& strategy = "mirrored", int batch = 512) {
   return run_scenario(read_scenario("workload: {kind: layers, model: resnet15, batch: " + std::to_string(batch) +
                                     ", dtype: bf16, epoch: 5120}\nengine: {name: sim}\nstrategy: {name: " + strategy +
@@ -42,21 +46,19 @@ TEST(LinkUse, OfAMachineThatRepresentsOthersHasAllOfItsGpus) {
 
 // Stages post receives as soon as they have nothing else to do.
 TEST(WaitingText, AHealthyPipelineHasNoStraggler) {
-  const Scenario scenario = read_scenario(
+  const Report report = report_of(
       "workload: {kind: layers, model: bert_large_squad, batch: 16}\nengine: {name: sim}\n"
       "strategy: {name: pipeline_parallel, micro_batches: 4}\ntopology: hgx-h100\n"
-      "devices: {type: gpu, per_worker: 4}\nsteps: 3\nwarmup_steps: 1\n");
-  const Report report = run_scenario(scenario).report;
+      "devices: {type: gpu, per_worker: 4}\n");
   EXPECT_EQ(slowest_rank(report.summary.ranks), nullptr);
   EXPECT_THAT(report_text(report), testing::Not(testing::HasSubstr("costs the others")));
   EXPECT_THAT(report_text(report), testing::ContainsRegex("receive +[0-9.]+ [kKM]i?B +2"));
 }
 
 TEST(Records, WithoutThemThePartsOfAStepAreNotKnown) {
-  const Scenario scenario = read_scenario(
+  const Report report = report_of(
       "workload: {kind: layers, model: resnet15, batch: 16}\nengine: {name: sim, records: steps}\ntopology: hgx-h100\n"
-      "devices: {type: gpu, per_worker: 2}\nexpect: {max_exposed_communication: 1}\nsteps: 3\nwarmup_steps: 1\n");
-  const Report report = run_scenario(scenario).report;
+      "devices: {type: gpu, per_worker: 2}\nexpect: {max_exposed_communication: 1}\n");
   EXPECT_GT(report.summary.step_time.mean, 0);
   EXPECT_FALSE(report.has_parts());
   EXPECT_FALSE(report.summary.critical_path);
@@ -84,11 +86,10 @@ TEST(ModelWork, OfATableOfLayersGivesRatesAndCosts) {
 }
 
 TEST(ModelWork, OfALanguageModelCountsTokens) {
-  const Scenario scenario = read_scenario(
+  const Report report = report_of(
       "workload: {kind: layers, model: gpt, sizes: {tokens: 512, layers: 2}, batch: 8, dtype: bf16}\nengine: {name: "
       "sim}\n"
-      "topology: hgx-h100\ndevices: {type: gpu, per_worker: 2}\nsteps: 3\nwarmup_steps: 1\n");
-  const Report report = run_scenario(scenario).report;
+      "topology: hgx-h100\ndevices: {type: gpu, per_worker: 2}\n");
   EXPECT_EQ(report.work->tokens_per_unit, 512);
   EXPECT_DOUBLE_EQ(rates_of(report).tokens_per_s, 512 * report.throughput());
   EXPECT_FALSE(report.price);
