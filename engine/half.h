@@ -1,8 +1,8 @@
 // Floating-point numbers of 16 bits, for element types f16 and bf16: they are stored, and computed with as float.
 //
-// A float becomes a half by rounding to nearest, ties to even; other types become a float first, so that f64 and i64 are
-// rounded twice and may differ in the last bit. What is too large becomes an infinity, what is too
-// small a subnormal number or zero, and NaN stays NaN.
+// A float becomes a half by rounding to nearest, ties to even; other types become a float first, so that f64 and i64
+// are rounded twice and may differ in the last bit. What is too large becomes an infinity, what is too small a
+// subnormal number or zero, and NaN stays NaN.
 #pragma once
 
 #include <bit>

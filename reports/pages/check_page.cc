@@ -119,9 +119,9 @@ Content paired_check_content(const Json& document, const JsonOrigin& origin) {
                                                     check.result.pairs, check.seed)},
                   .sections = {}};
   set_verdict(content.heading, std::string(name_of(check.result.verdict)));
-  const std::string summary =
-      fmt::format("step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate),
-                  100 * (1 - 2 * check.result.level), interval_text(change.lower, change.upper), percent_text(check.result.margin));
+  const std::string summary = fmt::format("step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate),
+                                          100 * (1 - 2 * check.result.level), interval_text(change.lower, change.upper),
+                                          percent_text(check.result.margin));
   content.sections = {paragraph(summary), paragraph(paired_reason(check.result) + "."), launches_section(root),
                       figures_section(check.result)};
   reading.finish();
