@@ -191,7 +191,9 @@ void Network::count(const Route& route, double bytes) {
 }
 
 std::vector<LinkUse> Network::link_use() const {
-  std::vector<std::pair<std::size_t, double>> carried(carried_bytes_.begin(), carried_bytes_.end());
+  std::vector<std::pair<std::size_t, double>> carried;
+  carried.reserve(carried_.size());
+  for (const auto& [index, one] : carried_) carried.emplace_back(index, one.bytes);
   std::sort(carried.begin(), carried.end());
   std::vector<LinkUse> uses;
   uses.reserve(carried.size());
@@ -215,11 +217,16 @@ std::vector<LinkUse> Network::link_use() const {
 void Network::add_consulted(std::set<std::string>& inputs) const {
   const Topology& topology = platform_.topology();
   std::set<const LinkModel*> carrying;
-  for (const auto& [index, bytes] : carried_bytes_) {
-    carrying.insert(&topology.link_model(static_cast<LinkIndex>(index / 2)));
+  for (const auto& [index, carried] : carried_) {
+    if (carried.is_consulted) carrying.insert(&topology.link_model(static_cast<LinkIndex>(index / 2)));
   }
   for (const LinkModel* model : carrying) inputs.insert(model->id + ".bandwidth");
   for (const LinkModel* model : platform_.models_with_latency()) inputs.insert(model->id + ".latency");
+}
+
+void Network::forget_consulted() {
+  for (auto& [index, carried] : carried_) carried.is_consulted = false;
+  platform_.forget_latencies();
 }
 
 void Network::occupy(const Route& route, int flows) {

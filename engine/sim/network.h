@@ -76,14 +76,24 @@ class Network {
   // links carry them; false if they represent others, and the caller counts all of them with carry().
   void start_together(std::vector<Flow> flows, const Then& each, bool counts = true);
   // Notes that a link has carried bytes in one direction (Platform::direction_index).
-  void carry(std::size_t direction, double bytes) { carried_bytes_[direction] += bytes; }
+  void carry(std::size_t direction, double bytes) {
+    Carried& carried = carried_[direction];
+    carried.bytes += bytes;
+    carried.is_consulted = true;
+  }
 
   // Returns what the links have carried so far, by link and direction.
   std::vector<LinkUse> link_use() const;
-  // Adds the figures of links that have decided a time so far, as Timeline::consulted names them.
+  // Adds the figures of links that have decided a time so far, as Timeline::consulted names them, since the last
+  // forget_consulted().
   void add_consulted(std::set<std::string>& inputs) const;
+  void forget_consulted();
 
  private:
+  struct Carried {
+    double bytes = 0;           // 0 for flows that represent others
+    bool is_consulted = false;  // since the last forget_consulted()
+  };
   struct Bundle {
     std::vector<Flow> flows;
     Then each;
@@ -111,7 +121,7 @@ class Network {
   SparseVector<BundlePtr> bundle_on_;                      // likewise; bundled ones only
   const bool bundles_;                                     // whether equal flows are bundled at all
   std::mt19937_64 random_;                                 // of weights
-  std::unordered_map<std::size_t, double> carried_bytes_;  // likewise; 0 for links of flows that represent others
+  std::unordered_map<std::size_t, Carried> carried_;  // by Platform::direction_index
 };
 
 }  // namespace tandem::sim

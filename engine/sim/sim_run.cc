@@ -181,7 +181,7 @@ void SimRun::begin_steps() {
   if (std::exchange(has_begun_steps_, true)) return;
   for (const std::string& input : consulted()) before_steps_.insert(input + std::string(kBeforeSteps));
   for (const auto& [key, costs] : costs_) costs->forget_consulted();
-  simulation_.platform().forget_latencies();
+  network_.forget_consulted();
   nccl_.forget_consulted();
   depends_on_fidelity_ = false;
 }

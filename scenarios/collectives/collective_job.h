@@ -51,7 +51,7 @@ struct CollectiveResult {
 
 // Runs the sweep. Of a model, at most 20 calls of a size are simulated, from which the mean of more follows. Worker 0
 // calls `progress`, which may be empty, now and then with the number of timed calls. Throws UnavailableError for
-// devices or element types that the engine lacks, SizeError for what this machine is too small for, and what the engine
+// devices that the engine lacks, SizeError for what this machine is too small for, and what the engine
 // throws.
 CollectiveResult run_collective(const CollectiveJob& job, const CollectiveSweep& sweep,
                                 const std::function<void(std::int64_t done, std::int64_t total)>& progress = {});

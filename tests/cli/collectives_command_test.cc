@@ -150,10 +150,10 @@ TEST_F(CollectivesCommand, RefusesVariablesThatLeaveNothing) {
   const Outcome outcome = tandem(
       {"collectives", "--topology", "hgx-h100", "-b", "1M", "-e", "1M", "--nccl", "NCCL_ALGO=allreduce:collnetchain"});
   EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_EQ(
-      outcome.err,
-      "NCCL has no algorithm and protocol left for this all_reduce: NCCL_ALGO and NCCL_PROTO exclude those it can "
-      "use here\n");
+  EXPECT_EQ(outcome.err,
+            "tandem: NCCL has no algorithm and protocol left for this all_reduce: NCCL_ALGO and NCCL_PROTO exclude "
+            "those it can "
+            "use here\n");
 }
 
 TEST_F(CollectivesCommand, NotesThatANetworkHasNoSharp) {

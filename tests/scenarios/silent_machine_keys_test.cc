@@ -96,7 +96,7 @@ std::map<std::string, std::map<std::string, std::vector<std::string>>> figures_o
   const auto add = [&](const std::string& id, std::string_view key, double value, double unknown) {
     const double now = value > 0 ? value : unknown;
     models[id][std::string(key)] = {fmt::format("{:.6g}", now * 4), fmt::format("{:.6g}", now / 4),
-                                    fmt::format("{:.6g}", now / 1e4)};
+                                    fmt::format("{:.6g}", now / 1e4), fmt::format("{:.6g}", now * 1e4)};
   };
   const auto add_link = [&](const LinkModel& link) {
     for (const auto& [key, figure] : kLinkFigures) {
