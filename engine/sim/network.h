@@ -117,10 +117,10 @@ class Network {
 
   Simulation& simulation_;
   Platform& platform_;
-  SparseVector<std::int32_t> flows_on_;                    // by Platform::direction_index
-  SparseVector<BundlePtr> bundle_on_;                      // likewise; bundled ones only
-  const bool bundles_;                                     // whether equal flows are bundled at all
-  std::mt19937_64 random_;                                 // of weights
+  SparseVector<std::int32_t> flows_on_;               // by Platform::direction_index
+  SparseVector<BundlePtr> bundle_on_;                 // likewise; bundled ones only
+  const bool bundles_;                                // whether equal flows are bundled at all
+  std::mt19937_64 random_;                            // of weights
   std::unordered_map<std::size_t, Carried> carried_;  // by Platform::direction_index
 };
 

@@ -169,8 +169,9 @@ TEST_F(ChakraOrder, AMessageNeedsBothSides) {
       refusal([&] {
         read_traces(job({compute(0, 1), receive(7, 0, 128, tag(9))}));
       }),
-      HasSubstr("job.1.et:byte 9: node 7 ('receive') waits for a message of 128 bytes with tag 9 from rank 0, which does "
-                "not send it"));
+      HasSubstr(
+          "job.1.et:byte 9: node 7 ('receive') waits for a message of 128 bytes with tag 9 from rank 0, which does "
+          "not send it"));
 }
 
 TEST_F(ChakraOrder, AttributesWithoutEffectAreNamed) {
