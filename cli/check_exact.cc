@@ -13,6 +13,7 @@
 #include "cli/phase.h"
 #include "cli/program_hash.h"
 #include "cli/shell_word.h"
+#include "cli/stored_run.h"
 #include "cli/verdicts.h"
 #include "reports/json_fields.h"
 #include "reports/report_json.h"
@@ -26,9 +27,6 @@
 namespace tandem {
 namespace {
 
-// The field of a golden report that identifies its inputs.
-constexpr const char* kInputsHash = "inputs_hash";
-
 // Hashes the program, the scenario with its topology, and the report. Returns nothing if a second run may give other
 // times.
 std::string inputs_hash(const Scenario& scenario, const Report& report) {
@@ -41,28 +39,11 @@ std::string inputs_hash(const Scenario& scenario, const Report& report) {
   return hash.text();
 }
 
-struct Golden {
-  Report report;
-  std::string inputs_hash;  // empty: not known
-  ScenarioValues values{};  // empty: not known
-};
-
-Golden load_golden(const std::string& file) {
+StoredRun load_golden(const std::string& file) {
   if (!std::filesystem::exists(file)) {
     throw InputError({{.file = file, .path = "", .message = "no such baseline; --update stores this run as one"}});
   }
-  const std::string text = read_input_file(file, kMostDocumentBytes);
-  Golden golden{.report = report_from_json(text, file), .inputs_hash = {}, .values = {}};
-  const JsonField::Json document = parse_json(text, file);
-  if (const auto hash = document.find(kInputsHash); hash != document.end() && hash->is_string()) {
-    golden.inputs_hash = hash->get<std::string>();
-  }
-  if (const auto values = document.find(kScenarioValues); values != document.end() && values->is_object()) {
-    for (const auto& [key, value] : values->items()) {
-      if (value.is_string()) golden.values[key] = value.get<std::string>();
-    }
-  }
-  return golden;
+  return stored_run(file);
 }
 
 Report run_for_check(const CheckFlags& flags, const Scenario& scenario, ProgressLine& progress) {
@@ -143,15 +124,6 @@ CheckedScenario checked_by(const CheckResult& result, const Report& report, cons
   return checked;
 }
 
-// Says which keys of the scenario differ from the baseline's, where both are known.
-std::vector<std::string> content_changes(const Scenario& scenario, const Golden& golden) {
-  const ScenarioValues values = scenario_values(scenario);
-  if (golden.report.scenario_hash == scenario.hash || golden.values.empty() || values.empty()) return {};
-  std::vector<std::string> changes = scenario_changes(values, golden.values);
-  if (changes.empty()) changes.emplace_back("scenario changed: no key, but the content of a file that it names");
-  return changes;
-}
-
 // Returns the command that stores this run, with those options that decide what is run and stored.
 std::string accepting_command(const CheckFlags& flags, const char* option, const std::string& file,
                               const Scenario& scenario) {
@@ -167,16 +139,17 @@ std::string accepting_command(const CheckFlags& flags, const char* option, const
 CheckedScenario check_exact(const CheckFlags& flags, const Scenario& scenario, const std::string& baseline,
                             ProgressLine& progress) {
   if (flags.update) return store_golden(flags, scenario, baseline, progress);
-  const Golden golden = load_golden(baseline);
+  const StoredRun golden = load_golden(baseline);
   const bool is_unchanged = !flags.always && !golden.inputs_hash.empty() &&
                             golden.report.scenario_hash == scenario.hash &&
                             golden.inputs_hash == inputs_hash(scenario, golden.report);
   const Report report = is_unchanged ? golden.report : run_for_check(flags, scenario, progress);
-  CheckResult result = check(report, golden.report, flags.limits, content_changes(scenario, golden));
+  const StoredRun now{.report = report, .values = scenario_values(scenario)};
+  CheckResult result = check(report, golden.report, flags.limits, content_changes(now, golden));
   if (is_unchanged) {
     result.reasons.insert(result.reasons.begin(), "not run: program, scenario and topology are the baseline's");
   }
-  const bool is_change = result.is_of_another_job || result.verdict == Verdict::model_changed ||
+  const bool is_change = result.is_of_another_job || result.counts_differ || result.verdict == Verdict::model_changed ||
                          (report.deterministic && result.verdict != Verdict::ok && !result.differences.empty());
   if (is_change) result.accept = accepting_command(flags, "--baseline", baseline, scenario);
   CheckedScenario checked = checked_by(result, report, golden.report, scenario);

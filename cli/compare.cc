@@ -13,9 +13,11 @@
 #include "cli/page_document.h"
 #include "cli/phase.h"
 #include "cli/progress_line.h"
+#include "cli/stored_run.h"
 #include "engine/engine_info.h"
 #include "reports/compare.h"
 #include "reports/report_text.h"
+#include "reports/run_comparison.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/calibrate_cluster.h"
 #include "scenarios/job.h"
@@ -29,7 +31,8 @@ namespace {
 
 struct CompareFlags {
   CommonOptions common;
-  std::string scenario;
+  std::string scenario;                 // or the first stored run
+  std::string other{};                  // the second one; empty: the scenario is run
   std::vector<std::string> settings{};  // --set
   std::string topology;
   std::vector<std::string> engines;  // empty: see engines_for
@@ -210,12 +213,36 @@ int compare_engines(CompareFlags flags) {
   return kOk;
 }
 
+int compare_stored(const CompareFlags& flags) {
+  const Output output(flags.common);
+  const StoredRun before = stored_run(flags.scenario), now = stored_run(flags.other);
+  const RunComparison runs{.baseline_name = flags.scenario,
+                           .name = flags.other,
+                           .baseline = before.report,
+                           .now = now.report,
+                           .scenario_changes = content_changes(now, before)};
+  const nlohmann::ordered_json document = run_comparison_to_json(runs);
+  if (output.json()) {
+    output.write_json(document);
+  } else {
+    output.write_text(run_comparison_text(runs));
+  }
+  output.write_page(document);
+  return kOk;
+}
+
 }  // namespace
 
 void add_compare(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("compare", "Run a scenario on two engines, and show how far apart they are");
+  CLI::App* command = app.add_subcommand(
+      "compare", "Run a scenario on two engines, or take two stored runs, and show how far apart they are");
   auto flags = std::make_shared<CompareFlags>();
-  command->add_option("scenario", flags->scenario, "The scenario file; - is the standard input")->required();
+  command
+      ->add_option("scenario", flags->scenario,
+                   "The scenario file, - for the standard input; or the stored run that is the baseline")
+      ->required();
+  CLI::Option* const other = command->add_option(
+      "other", flags->other, "A stored run (of run --json or --html), to compare with the baseline");
   add_set_option(*command, flags->settings);
   command
       ->add_option("--engines", flags->engines,
@@ -242,7 +269,13 @@ void add_compare(CLI::App& app, Action& action) {
   command->add_flag("--details", flags->details, "Every part of the step and every collective, of every variant");
   add_common_options(*command, flags->common);
   add_page_option(*command, flags->common);
-  command->callback([flags, &action] { action = [flags] { return compare_engines(*flags); }; });
+  for (const char* const of_a_run : {"--set", "--engines", "--topology", "--device-type", "--replicas",
+                                     "--cross-device-ops", "--steps", "--tries", "--details"}) {
+    other->excludes(command->get_option(of_a_run));
+  }
+  command->callback([flags, &action] {
+    action = [flags] { return flags->other.empty() ? compare_engines(*flags) : compare_stored(*flags); };
+  });
 }
 
 }  // namespace tandem

@@ -85,14 +85,16 @@ int run(RunFlags flags) {
   }
   add_expectation(result.report, scenario, flags.run);
   write_traces(result.timeline, flags.trace);
-  if (output.json()) {
-    nlohmann::ordered_json document = report_to_json(result.report);
+  const auto with_values = [&](nlohmann::ordered_json document) {
     if (const ScenarioValues values = scenario_values(scenario); !values.empty()) document[kScenarioValues] = values;
-    output.write_json(document);
+    return document;
+  };
+  if (output.json()) {
+    output.write_json(with_values(report_to_json(result.report)));
   } else {
     output.write_text(report_text(result.report, flags.all));
   }
-  if (output.wants_page()) output.write_page(with_details(result));
+  if (output.wants_page()) output.write_page(with_values(with_details(result)));
   return report_expectations(scenario.expect, result.report);
 }
 

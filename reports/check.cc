@@ -14,41 +14,6 @@
 namespace tandem {
 namespace {
 
-// Returns every time in a report, by name. Without `has_parts`, leaves out the mean step and its parts.
-std::map<std::string, Nanoseconds> times_of(const Report& report, bool has_parts) {
-  std::map<std::string, Nanoseconds> times = parts_of(report);
-  const StepTime& step = report.summary.step_time;
-  times.insert({{"step_time.median", step.median}, {"step_time.min", step.min}, {"step_time.p95", step.p95}});
-  if (has_parts) {
-    times["step_time.mean"] = step.mean;
-  } else {
-    std::erase_if(times, [](const auto& time) { return time.first.starts_with("per_step."); });
-  }
-  return times;
-}
-
-// Parts compare where both reports know them, and both are those of the mean step.
-std::vector<CheckedFigure> differences_of(const Report& report, const Report& baseline, double tolerance) {
-  const bool both_are_means = report.summary.step_time.has_mean == baseline.summary.step_time.has_mean;
-  const bool have_parts = both_are_means && report.has_parts() && baseline.has_parts();
-  auto current = times_of(report, have_parts);
-  auto before = times_of(baseline, have_parts);
-  std::set<std::string> names;
-  for (const auto& [name, time] : current) names.insert(name);
-  for (const auto& [name, time] : before) names.insert(name);
-  std::vector<CheckedFigure> differences;
-  for (const std::string& name : names) {
-    const Nanoseconds now = current[name];
-    const Nanoseconds then = before[name];
-    if (now == then) continue;
-    if (then > 0 && now > 0 && std::abs(static_cast<double>(now - then)) <= tolerance * static_cast<double>(then)) {
-      continue;
-    }
-    differences.push_back({.name = name, .baseline_ns = then, .current_ns = now});
-  }
-  return differences;
-}
-
 Nanoseconds change_of(const CheckedFigure& figure) {
   return figure.current_ns - figure.baseline_ns;
 }
@@ -94,51 +59,12 @@ void find_largest_difference(const Report& report, const Report& baseline, Check
                                        signed_time_text(change_of(largest)), of_the_step));
 }
 
-// Says in what the jobs of the two reports differ.
-std::vector<std::string> job_changes(const Report& report, const Report& baseline, bool compares_content,
-                                     const std::vector<std::string>& content_changes) {
-  std::vector<std::string> changes;
-  const auto differ = [&](const char* what, const auto& now, const auto& then) {
-    if (now != then) changes.push_back(fmt::format("{} is '{}', in the baseline '{}'", what, now, then));
-  };
-  differ("the scenario", report.scenario, baseline.scenario);
-  if (compares_content && report.scenario_hash != baseline.scenario_hash && !content_changes.empty()) {
-    changes.insert(changes.end(), content_changes.begin(), content_changes.end());
-  } else if (compares_content) {
-    differ("the scenario's content (hash)", report.scenario_hash, baseline.scenario_hash);
-  }
-  differ("the engine", report.engine, baseline.engine);
-  if (!report.deterministic) differ("the machine", report.machine, baseline.machine);
-  if (!report.system.empty() && !baseline.system.empty()) differ("the system", report.system, baseline.system);
-  differ("the strategy", report.strategy, baseline.strategy);
-  differ("cross-device ops", report.cross_device_ops, baseline.cross_device_ops);
-  differ("the number of replicas", report.replicas, baseline.replicas);
-  differ("the number of workers", report.workers, baseline.workers);
-  differ("the number of parameter servers", report.parameter_servers, baseline.parameter_servers);
-  return changes;
-}
-
-// Returns what times depend on besides the job: versions, network model, topology.
-std::vector<std::string> model_changes(const Report& report, const Report& baseline) {
-  std::vector<std::string> changes;
-  const auto differ = [&](const std::string& what, const std::string& now, const std::string& then) {
-    if (now != then) changes.push_back(fmt::format("{} is '{}', in the baseline '{}'", what, now, then));
-  };
-  differ("the topology", report.topology, baseline.topology);
-  differ("the provenance of its figures", report.topology_provenance, baseline.topology_provenance);
-  std::set<std::string> names;
-  for (const auto& [name, value] : report.settings) names.insert(name);
-  for (const auto& [name, value] : baseline.settings) names.insert(name);
-  for (const std::string& name : names) differ(name, setting_of(report, name), setting_of(baseline, name));
-  return changes;
-}
-
 void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
 void check_simulated(const Report& report, const Report& baseline, CheckResult& result) {
-  result.differences = differences_of(report, baseline, result.tolerance);
+  result.differences = time_changes(report, baseline, result.tolerance);
   const std::vector<std::string> model = model_changes(report, baseline);
   if (result.differences.empty()) {
     result.reasons.push_back(result.tolerance > 0 ? "every time is within the tolerance of the baseline"
@@ -162,11 +88,25 @@ double relative_deviation(const StepTime& time) {
   return time.median > 0 ? static_cast<double>(time.median_absolute_deviation) / static_cast<double>(time.median) : 0;
 }
 
+// Exact counts decide, whatever other programs did to the times. Returns whether they differ.
+bool check_counts(const Report& report, const Report& baseline, CheckResult& result) {
+  const int steps = report.steps - report.warmup_steps;
+  const bool are_known = report.counts && baseline.counts && steps == baseline.steps - baseline.warmup_steps;
+  if (!are_known || report.asynchronous) return false;
+  const std::vector<CountChange> changes = count_changes(*report.counts, *baseline.counts);
+  if (changes.empty()) return false;
+  result.verdict = is_less(changes) ? Verdict::improved : Verdict::regressed;
+  result.counts_differ = true;
+  result.reasons.emplace_back("the exact counts of the work differ from the baseline's:");
+  for (const CountChange& change : changes) result.reasons.push_back(count_change_text(change, steps));
+  append(result.reasons, model_changes(report, baseline));
+  return true;
+}
+
 void check_measured(const Report& report, const Report& baseline, const CheckLimits& limits, CheckResult& result) {
   const StepTime& now = report.summary.step_time;
   const StepTime& then = baseline.summary.step_time;
   const StepFigure figure = result.figure;
-  result.noise = std::hypot(relative_deviation(now), relative_deviation(then));
   const double beyond = std::abs(result.change) - result.tolerance;
   const std::string limits_text =
       fmt::format("tolerance {}, noise {}", percent_text(result.tolerance), percent_text(result.noise));
@@ -228,24 +168,6 @@ std::string_view name_of(Verdict verdict) {
   TANDEM_UNREACHABLE("a Verdict outside its enumerators");
 }
 
-std::map<std::string, Nanoseconds> parts_of(const Report& report) {
-  std::map<std::string, Nanoseconds> parts;
-  if (report.has_parts()) {
-    for (const auto& [name, time] : step_figures()) {
-      parts[fmt::format("per_step.{}", name)] = report.summary.per_step.*time;
-    }
-  }
-  for (const CollectiveSummary& collective : report.summary.collectives) {
-    parts[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;
-  }
-  return parts;
-}
-
-std::string setting_of(const Report& report, const std::string& name) {
-  const auto found = report.settings.find(name);
-  return found == report.settings.end() ? "(none)" : found->second;
-}
-
 StepFigure compared_figure(const Report& report, const Report& baseline) {
   if (report.deterministic && baseline.deterministic) {
     return exact_figure(report.summary.step_time, baseline.summary.step_time);
@@ -261,6 +183,10 @@ CheckResult check(const Report& report, const Report& baseline, const CheckLimit
   const Nanoseconds now = report.summary.step_time.*result.figure;
   const Nanoseconds then = baseline.summary.step_time.*result.figure;
   result.tolerance = limits.tolerance.value_or(simulated ? 0 : kMeasuredTolerance);
+  if (!simulated) {
+    result.noise =
+        std::hypot(relative_deviation(report.summary.step_time), relative_deviation(baseline.summary.step_time));
+  }
   if (then > 0) result.change = static_cast<double>(now) / static_cast<double>(then) - 1;
   if (std::vector<std::string> changes = job_changes(report, baseline, limits.compares_content, content_changes);
       !changes.empty()) {
@@ -268,11 +194,11 @@ CheckResult check(const Report& report, const Report& baseline, const CheckLimit
     result.is_of_another_job = true;
     result.reasons.push_back("the baseline is of another job:");
     append(result.reasons, changes);
-    if (simulated) result.differences = differences_of(report, baseline, result.tolerance);
+    if (simulated) result.differences = time_changes(report, baseline, result.tolerance);
     if (!result.differences.empty()) find_largest_difference(report, baseline, result);
   } else if (simulated) {
     check_simulated(report, baseline, result);
-  } else {
+  } else if (!check_counts(report, baseline, result)) {
     check_measured(report, baseline, limits, result);
   }
   check_budget(report, limits, result);

@@ -1,6 +1,7 @@
 // Compares a report with a stored baseline: did the timings change?
 //
-// Simulated times have no noise: they must be equal, or within the tolerance if one is given. Measured times are
+// Simulated times have no noise: they must be equal, or within the tolerance if one is given. Measured runs must have
+// done the same work (work_counts.h), where both reports say it and workers step together. Their times are
 // compared by the ratio of the medians, or of the means where steps are uneven (compared_figure()). A change within the
 // tolerance is ok. A larger one is inconclusive, because two launches of one program differ as well: paired_check.h and
 // history.h judge measured times.
@@ -14,6 +15,7 @@
 
 #include "reports/json_document.h"
 #include "reports/report.h"
+#include "reports/report_changes.h"
 
 namespace tandem {
 
@@ -31,14 +33,6 @@ struct CheckLimits {
 };
 inline constexpr double kMeasuredTolerance = 0.03;
 
-// A figure that differs from the baseline. For measured runs only the step time is compared.
-struct CheckedFigure {
-  std::string name;  // "step_time.median", "per_step.compute", "all_reduce 1048576 B x 8"
-  Nanoseconds baseline_ns = 0;
-  Nanoseconds current_ns = 0;
-};
-std::string change_text(const CheckedFigure& figure);  // "+3.2 %", or "-" if the baseline lacks the figure
-
 struct CheckResult {
   Verdict verdict = Verdict::ok;
   StepFigure figure = &StepTime::mean;  // the one compared
@@ -52,14 +46,10 @@ struct CheckResult {
   std::optional<CheckedFigure> largest_difference{};
   std::optional<double> largest_share{};
   bool is_of_another_job = false;    // the baseline is of another job, so that the change means nothing
+  bool counts_differ = false;        // measured runs did not do the same work, which decides
   std::vector<std::string> reasons;  // sentences, the decisive one first
   std::string accept{};              // the command that makes this run the baseline; empty: nothing is to be accepted
 };
-
-// Returns the times of the step's figures and of its collectives, by name: "per_step.compute".
-std::map<std::string, Nanoseconds> parts_of(const Report& report);
-// Returns a setting of the report's scenario; "(none)" if it has none of that name.
-std::string setting_of(const Report& report, const std::string& name);
 
 // Returns exact_figure() for two simulations, and compared_figure() for runs with noise (step_time.h).
 StepFigure compared_figure(const Report& report, const Report& baseline);

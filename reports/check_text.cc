@@ -11,11 +11,6 @@
 
 namespace tandem {
 
-std::string change_text(const CheckedFigure& figure) {
-  if (figure.baseline_ns <= 0) return "-";
-  return error_text(static_cast<double>(figure.current_ns) / static_cast<double>(figure.baseline_ns) - 1);
-}
-
 nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& report, const Report& baseline) {
   using Json = nlohmann::ordered_json;
   Json json = document_of("check");

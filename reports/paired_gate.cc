@@ -32,9 +32,8 @@ CentreInterval mean_change(const std::vector<double>& log_ratios) {
 std::optional<PairedResult> decide_by_counts(const std::vector<Launch>& launches, double margin) {
   std::vector<CountChange> changes = changed_counts(launches);
   if (changes.empty()) return std::nullopt;
-  const bool is_less =
-      std::all_of(changes.begin(), changes.end(), [](const CountChange& one) { return one.now < one.before; });
-  PairedResult result{.verdict = is_less ? Verdict::improved : Verdict::regressed, .margin = margin, .pairs = 1};
+  PairedResult result{
+      .verdict = is_less(changes) ? Verdict::improved : Verdict::regressed, .margin = margin, .pairs = 1};
   const std::vector<Launch> pair(launches.begin(), launches.begin() + 2);
   result.change = mean_change(log_ratios_of(pair));
   result.decided_by = "counts";

@@ -13,6 +13,7 @@
 #include "reports/paired_check.h"
 #include "reports/report_json.h"
 #include "reports/report_text.h"
+#include "reports/run_comparison.h"
 #include "reports/suite.h"
 #include "reports/sweep_json.h"
 
@@ -27,6 +28,10 @@ std::string stored_report(const Document& document, const JsonOrigin& origin, bo
 
 std::string stored_comparison(const Document& document, const JsonOrigin& origin, bool all) {
   return comparisons_text(comparisons_from_json(document, origin), all);
+}
+
+std::string stored_run_comparison(const Document& document, const JsonOrigin& origin, bool /*all*/) {
+  return run_comparison_text(run_comparison_from_json(document, origin));
 }
 
 std::string stored_check(const Document& document, const JsonOrigin& origin, bool /*all*/) {
@@ -91,6 +96,7 @@ struct StoredKind {
 };
 constexpr std::array kStoredKinds{StoredKind{"report", stored_report},
                                   StoredKind{"comparison", stored_comparison},
+                                  StoredKind{"run_comparison", stored_run_comparison},
                                   StoredKind{"check", stored_check},
                                   StoredKind{"paired_check", stored_paired_check},
                                   StoredKind{"history_check", stored_history_check},

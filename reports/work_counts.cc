@@ -2,10 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "reports/report_text.h"
+
 namespace tandem {
+
+namespace {
+
+constexpr std::string_view kInTheRun = " in the run";
+
+void add_memory(const Timeline& timeline, WorkCounts& counts) {
+  for (const TimelineDevice& device : timeline.devices) {
+    if (device.allocations == 0) continue;
+    counts[fmt::format("tensors{}", kInTheRun)] += device.allocations;
+    counts[fmt::format("bytes of tensors{}", kInTheRun)] += device.allocated_bytes;
+    counts[fmt::format("peak bytes of {}{}", short_device_name(device.name), kInTheRun)] = device.memory_peak_bytes;
+  }
+}
+
+}  // namespace
 
 WorkCounts work_counts(const Timeline& timeline, int warmup_steps) {
   WorkCounts counts;
@@ -16,6 +34,7 @@ WorkCounts work_counts(const Timeline& timeline, int warmup_steps) {
     if (record.kind == RecordKind::op) {
       const std::string_view purpose = name_of(record.category);
       ++counts[fmt::format("ops of {}", purpose)];
+      ++counts[fmt::format("op {}", record.name.text())];
       if (bytes > 0) counts[fmt::format("bytes of {}", purpose)] += bytes;
     } else if (record.kind == RecordKind::copy) {
       ++counts[fmt::format("copies of {} B", bytes)];
@@ -25,6 +44,7 @@ WorkCounts work_counts(const Timeline& timeline, int warmup_steps) {
       if (seen.emplace(name, record.sequence).second) counts[std::move(name)] += record.calls;
     }
   }
+  add_memory(timeline, counts);
   return counts;
 }
 
@@ -40,9 +60,13 @@ std::vector<CountChange> count_changes(const WorkCounts& now, const WorkCounts& 
   return changes;
 }
 
+bool is_less(const std::vector<CountChange>& changes) {
+  return std::all_of(changes.begin(), changes.end(), [](const CountChange& one) { return one.now < one.before; });
+}
+
 std::string count_change_text(const CountChange& change, int measured_steps) {
-  const bool is_per_step =
-      measured_steps > 1 && change.before % measured_steps == 0 && change.now % measured_steps == 0;
+  const bool is_per_step = measured_steps > 1 && !change.name.ends_with(kInTheRun) &&
+                           change.before % measured_steps == 0 && change.now % measured_steps == 0;
   if (!is_per_step) return fmt::format("{}: {} -> {}", change.name, change.before, change.now);
   return fmt::format("{}: {} -> {} per step", change.name, change.before / measured_steps, change.now / measured_steps);
 }

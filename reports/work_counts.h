@@ -1,7 +1,8 @@
 // What the measured steps of a run did, as exact counts: other programs on the machine change times, but none of these.
 //
 // Counts are totals over all measured steps, workers and devices. They do not depend on the order in which threads ran.
-// Work that belongs to no step, such as that of preparing the run, is left out.
+// Work that belongs to no step, such as that of preparing the run, is left out. Only memory is counted over the whole
+// run, on the devices of this process.
 //
 // Threads: any.
 #pragma once
@@ -15,8 +16,9 @@
 
 namespace tandem {
 
-// By name: "ops of compute", "bytes of compute", "copies of 4096 B", "copied bytes", "all_reduce 1048576 B x 8"
-// (calls).
+// By name: "ops of compute", "bytes of compute", "op gemm", "copies of 4096 B", "copied bytes",
+// "all_reduce 1048576 B x 8" (calls), and with an end that says so, "tensors in the run", "bytes of tensors in the
+// run", "peak bytes of CPU:1 in the run".
 using WorkCounts = std::map<std::string, std::int64_t>;
 
 // Counts what the records of steps from `warmup_steps` on did.
@@ -32,7 +34,11 @@ struct CountChange {
 };
 std::vector<CountChange> count_changes(const WorkCounts& now, const WorkCounts& before);  // by name
 
-// Returns "copies of 4096 B: 12 -> 13 per step", or the totals where the steps differ among themselves.
+// Whether all of these became smaller.
+bool is_less(const std::vector<CountChange>& changes);
+
+// Returns "copies of 4096 B: 12 -> 13 per step", or the totals where the steps differ among themselves and for counts
+// of the whole run.
 std::string count_change_text(const CountChange& change, int measured_steps);
 
 }  // namespace tandem

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "scenarios/content_hash.h"
@@ -102,6 +103,18 @@ class ScenarioReader {
   Scenario scenario_;
 };
 
+// Instead of a message for every key that a scenario does not have.
+void refuse_stored_result(const YamlDocument& document) {
+  const auto& entries = document.root().entries;
+  const auto kind = std::ranges::find(entries, "kind", &YamlNode::Entry::key);
+  if (kind == entries.end() || std::ranges::find(entries, "tandem_version", &YamlNode::Entry::key) == entries.end())
+    return;
+  throw InputError({document.problem_at(kind->line, kind->column, "kind",
+                                        fmt::format("a stored result of kind '{}', and no scenario; `tandem report` "
+                                                    "shows it, and `tandem compare` takes two stored runs",
+                                                    kind->value->text))});
+}
+
 Scenario read_hashed(YamlDocument document, const std::vector<ScenarioSetting>& settings) {
   std::vector<YamlDocument::Setting> of_document;
   for (const auto& [name, path, value] : settings) of_document.push_back({name, path, value});
@@ -114,6 +127,7 @@ Scenario read_hashed(YamlDocument document, const std::vector<ScenarioSetting>& 
 }  // namespace
 
 Scenario read_scenario_document(YamlDocument parsed, SharedParts& parts) {
+  refuse_stored_result(parsed);
   Diagnostics problems;
   auto document = std::make_shared<const YamlDocument>(std::move(parsed));
   ScenarioReader reader(document, parts, problems);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "engine/engine.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/mirrored.h"
 #include "strategies/strategies.h"
@@ -12,10 +13,10 @@ namespace {
 
 using namespace tandem;
 
-// Sets the elements that `indices` name to zero.
-Op clear_at(Tensor elements, Tensor indices) {
-  const auto bytes = static_cast<double>(indices.size_bytes() + indices.element_count() * size_of(elements.dtype()));
-  return op::custom("clear_at", {.flops = 0, .bytes = bytes}, {std::move(elements), std::move(indices)},
+// Sets the elements of `left` that `indices` name to zero.
+Op clear_at(Tensor left, Tensor indices) {
+  const auto bytes = static_cast<double>(indices.size_bytes() + indices.element_count() * size_of(left.dtype()));
+  return op::custom("clear_at", {.flops = 0, .bytes = bytes}, {std::move(left), std::move(indices)},
                     {.cpu = [](std::span<const Tensor> operands) {
                       const std::span<float> elements = operands[0].values<float>();
                       for (const std::int64_t index : operands[1].values<std::int64_t>()) elements[index] = 0;

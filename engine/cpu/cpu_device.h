@@ -21,8 +21,7 @@ class CpuDevice final : public threads::LocalDevice {
   int worker() const override { return worker_.index(); }
   CpuStream& stream(int index) override;
   Tensor allocate(DType dtype, Shape shape) override;
-  std::int64_t memory_in_use_bytes() const override { return memory_use_->in_use_bytes.load(); }
-  std::int64_t memory_peak_bytes() const override { return memory_use_->peak_bytes.load(); }
+  const threads::MemoryUse& memory_use() const override { return *memory_use_; }
   void synchronize() override;
 
   // Returns events that are complete once everything issued to the device so far is done.

@@ -27,8 +27,7 @@ class CudaDevice final : public threads::LocalDevice {
   int worker() const override { return worker_.index(); }
   CudaStream& stream(int index) override;
   Tensor allocate(DType dtype, Shape shape) override;
-  std::int64_t memory_in_use_bytes() const override { return memory_use().in_use_bytes.load(); }
-  std::int64_t memory_peak_bytes() const override { return memory_use().peak_bytes.load(); }
+  const threads::MemoryUse& memory_use() const override { return memory_ ? memory_->use() : *pinned_use_; }
   void synchronize() override;
   void finish(std::vector<Record>& records) override;
 
@@ -39,7 +38,6 @@ class CudaDevice final : public threads::LocalDevice {
   std::unique_ptr<OpExecutor> make_executor(int stream_index);
   std::vector<CudaStream*> streams();
   std::shared_ptr<Buffer> take(std::size_t bytes);
-  const threads::MemoryUse& memory_use() const { return memory_ ? memory_->use() : *pinned_use_; }
 
   threads::RunContext& context_;
   threads::WorkerState& worker_;

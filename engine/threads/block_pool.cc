@@ -57,6 +57,8 @@ void BlockPool::release_kept() {
 
 void MemoryUse::add(std::size_t size_bytes) {
   const auto bytes = static_cast<std::int64_t>(size_bytes);
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  allocated_bytes.fetch_add(bytes, std::memory_order_relaxed);
   const std::int64_t in_use = in_use_bytes.fetch_add(bytes) + bytes;
   std::int64_t peak = peak_bytes.load();
   while (peak < in_use && !peak_bytes.compare_exchange_weak(peak, in_use)) {

@@ -54,13 +54,15 @@ class BlockPool {
   std::map<std::size_t, std::vector<void*>> kept_;  // by size class
 };
 
-// The memory of one device that its program has in use.
+// The memory of one device that its program has in use, and what it has taken so far.
 struct MemoryUse {
   void add(std::size_t size_bytes);
   void subtract(std::size_t size_bytes) { in_use_bytes.fetch_sub(static_cast<std::int64_t>(size_bytes)); }
 
   std::atomic<std::int64_t> in_use_bytes{0};
   std::atomic<std::int64_t> peak_bytes{0};
+  std::atomic<std::int64_t> allocations{0};
+  std::atomic<std::int64_t> allocated_bytes{0};
 };
 
 // A block that goes back to its pool when neither the program nor work under way holds it.

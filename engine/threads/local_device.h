@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/threads/block_pool.h"
 #include "engine/threads/collective_call.h"
 #include "engine/threads/neighbours.h"
 #include "engine/threads/remote_device.h"
@@ -22,6 +23,9 @@ class LocalStream : public Stream {
 
 class LocalDevice : public Device {
  public:
+  std::int64_t memory_in_use_bytes() const override { return memory_use().in_use_bytes.load(); }
+  std::int64_t memory_peak_bytes() const override { return memory_use().peak_bytes.load(); }
+  virtual const MemoryUse& memory_use() const = 0;
   // Ends the streams' threads and appends what they recorded to `records`.
   virtual void finish(std::vector<Record>& records) = 0;
 };

@@ -76,7 +76,7 @@ Timeline Run::run(const Program& program) {
   {
     const DeadlockWatch watch(context_.control, deadlock_timeout_s_, neighbours_);
     run_programs(program);
-    for (const auto& worker : workers_) worker->finish(timeline.records);
+    for (const auto& worker : workers_) worker->finish(timeline);
   }
   std::exception_ptr error = failure();
   if (neighbours_ != nullptr) error = neighbours_->end(error);

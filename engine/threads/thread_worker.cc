@@ -271,8 +271,16 @@ void ThreadWorker::synchronize_devices() {
   state_.throw_if_failed();
 }
 
-void ThreadWorker::finish(std::vector<Record>& records) {
-  for (const auto& device : owned_devices_) device->finish(records);
+void ThreadWorker::finish(Timeline& timeline) {
+  std::vector<Record>& records = timeline.records;
+  for (const auto& device : owned_devices_) {
+    device->finish(records);
+    TimelineDevice& shown = timeline.devices.at(static_cast<std::size_t>(device->index()));
+    const MemoryUse& use = device->memory_use();
+    shown.allocations = use.allocations.load();
+    shown.allocated_bytes = use.allocated_bytes.load();
+    shown.memory_peak_bytes = use.peak_bytes.load();
+  }
   records.insert(records.end(), std::move_iterator(steps_.begin()), std::move_iterator(steps_.end()));
 }
 

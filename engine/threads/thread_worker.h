@@ -49,8 +49,8 @@ class ThreadWorker final : public Worker {
   // Adds a device, CPU:0 first. One that is no compute device is reached through cpu() only.
   void add_device(std::unique_ptr<LocalDevice> device, bool is_compute_device);
   void synchronize_devices();
-  // Ends the devices' threads and appends everything this worker recorded to `records`.
-  void finish(std::vector<Record>& records);
+  // Ends the devices' threads and adds everything this worker recorded to the timeline.
+  void finish(Timeline& timeline);
   void throw_if_failed() const { state_.throw_if_failed(); }
 
  private:

@@ -26,23 +26,6 @@ std::string differences_of(const CheckResult& result) {
   return section("What differs", std::move(table).finish());
 }
 
-// The parts of both steps, which add up to the change of the step.
-std::string change_section(const Report& report, const Report& baseline) {
-  if (!report.has_parts() || !baseline.has_parts()) return "";
-  std::vector<WaterfallTerm> terms;
-  for (const StepPart& part : step_parts()) {
-    const Nanoseconds change = report.summary.per_step.*part.time - baseline.summary.per_step.*part.time;
-    if (change != 0) terms.push_back({.name = with_blanks(part.name), .change = static_cast<double>(change)});
-  }
-  const StepTime& before = baseline.summary.step_time;
-  const double noise = before.median > 0 && !report.deterministic
-                           ? static_cast<double>(before.median_absolute_deviation) / static_cast<double>(before.median)
-                           : 0;
-  return section("From the baseline to this run",
-                 waterfall("What changed the step time", "baseline", static_cast<double>(before.mean), "now", terms,
-                           noise, Unit::nanoseconds));
-}
-
 // "12.0 %, disturbed"; "-" if the system did not tell.
 std::string lost_of_launch(const JsonField& launch) {
   const JsonField lost = launch.optional("lost"), disturbed = launch.optional("disturbed");
@@ -87,6 +70,22 @@ std::string figures_section(const PairedResult& result) {
 }
 
 }  // namespace
+
+std::string change_section(const Report& report, const Report& baseline) {
+  if (!report.has_parts() || !baseline.has_parts()) return "";
+  std::vector<WaterfallTerm> terms;
+  for (const StepPart& part : step_parts()) {
+    const Nanoseconds change = report.summary.per_step.*part.time - baseline.summary.per_step.*part.time;
+    if (change != 0) terms.push_back({.name = with_blanks(part.name), .change = static_cast<double>(change)});
+  }
+  const StepTime& before = baseline.summary.step_time;
+  const double noise = before.median > 0 && !report.deterministic
+                           ? static_cast<double>(before.median_absolute_deviation) / static_cast<double>(before.median)
+                           : 0;
+  return section("From the baseline to this run",
+                 waterfall("What changed the step time", "baseline", static_cast<double>(before.mean), "now", terms,
+                           noise, Unit::nanoseconds));
+}
 
 void set_verdict(Heading& heading, const std::string& verdict) {
   heading.verdict = verdict;

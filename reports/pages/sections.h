@@ -33,6 +33,7 @@ struct Content {
 
 Content run_content(const Json& document, const JsonOrigin& origin);
 Content comparison_content(const Json& document, const JsonOrigin& origin);
+Content run_comparison_content(const Json& document, const JsonOrigin& origin);
 Content check_content(const Json& document, const JsonOrigin& origin);
 Content paired_check_content(const Json& document, const JsonOrigin& origin);
 Content suite_content(const Json& document, const JsonOrigin& origin);
@@ -46,6 +47,8 @@ std::optional<RunDetails> details_of(const JsonField& report);
 // Parts of these.
 void set_verdict(Heading& heading, const std::string& verdict);  // the name of a Verdict
 std::string headline_list(const Report& report);
+// The parts of both steps, which add up to the change of the step; "" where a run does not know them.
+std::string change_section(const Report& report, const Report& baseline);
 std::string step_section(const Report& report);
 std::string collectives_section(const Report& report, const std::vector<CollectiveBound>& bounds);
 std::string gantt_section(const std::optional<RunDetails>& details, Nanoseconds exposed_communication);

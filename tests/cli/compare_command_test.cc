@@ -120,5 +120,33 @@ TEST_F(CompareCommand, RefusesAMachineFileThatIsNotOne) {
   EXPECT_THAT(outcome.err, HasSubstr("broken.yaml:2"));
 }
 
+class StoredRuns : public CommandLine {};
+
+TEST_F(StoredRuns, AreComparedWithoutRunningAnything) {
+  const std::string scenario = example("digits-sim.yaml");
+  ASSERT_EQ(tandem({"run", scenario, "--json", "-o", "a.json"}).exit_code, 0);
+  ASSERT_EQ(tandem({"run", scenario, "--set", "workload.batch=128", "--html", "b.html"}).exit_code, 0);
+  const Outcome outcome = tandem({"compare", "a.json", "b.html"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("now: b.html: digits-sim"));
+  EXPECT_THAT(outcome.out, HasSubstr("step time "));
+  EXPECT_THAT(outcome.out, HasSubstr("scenario changed: workload.batch 256 -> 128"));
+}
+
+TEST_F(StoredRuns, TakeNoOptionsOfARun) {
+  const Outcome outcome = tandem({"compare", "a.json", "b.json", "--steps", "3"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("other excludes --steps"));
+}
+
+TEST_F(StoredRuns, AreNoScenarios) {
+  ASSERT_EQ(tandem({"run", example("digits-sim.yaml"), "--json", "-o", "a.json"}).exit_code, 0);
+  const Outcome outcome = tandem({"compare", "a.json"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(outcome.err,
+            "a.json:3:11: kind: a stored result of kind 'report', and no scenario; `tandem report` shows it, and "
+            "`tandem compare` takes two stored runs\n");
+}
+
 }  // namespace
 }  // namespace tandem

@@ -44,6 +44,25 @@ TEST(CheckMeasured, ADisturbedRunIsNoRegressionAndADisturbedBaselineNoStandard) 
   EXPECT_EQ(check(disturbed, baseline, {}).verdict, Verdict::ok) << "in spite of it";
 }
 
+TEST(CheckMeasured, DecidesByExactCountsWhateverTheTimesSay) {
+  Report baseline = measured_with(2'000'000);
+  baseline.counts = WorkCounts{{"copies of 64 B", 74}, {"op gemm", 37}};
+  Report changed = baseline;
+  changed.counts = WorkCounts{{"copies of 64 B", 111}, {"op gemm", 37}};
+  changed.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
+  CheckResult result = check(changed, baseline, {});
+  EXPECT_EQ(result.verdict, Verdict::regressed) << "one more copy a step, on a disturbed machine";
+  EXPECT_TRUE(result.counts_differ);
+  EXPECT_THAT(result.reasons, testing::ElementsAre("the exact counts of the work differ from the baseline's:",
+                                                   "copies of 64 B: 2 -> 3 per step"));
+  EXPECT_EQ(check(baseline, changed, {}).verdict, Verdict::improved);
+  changed.counts = baseline.counts;
+  EXPECT_EQ(check(changed, baseline, {}).verdict, Verdict::ok);
+  changed.counts = WorkCounts{{"copies of 64 B", 111}, {"op gemm", 37}};
+  baseline.asynchronous = changed.asynchronous = true;
+  EXPECT_FALSE(check(changed, baseline, {}).counts_differ) << "they depend on the order in which workers came";
+}
+
 TEST(CheckSimulated, NamesEveryTimeThatDiffers) {
   const Report baseline = simulated_report();
   Report changed = baseline;

@@ -104,5 +104,27 @@ TEST(WorkCounts, DoNotDependOnTheOrderOfRecords) {
   EXPECT_EQ(work_counts(timeline, 1), counts);
 }
 
+TEST(WorkCounts, NameOpsAndTheMemoryOfTheRun) {
+  Timeline timeline = two_device_timeline({work_record(Category::compute, 0, 0, 1, 0, 10)});
+  timeline.records.front().name = "gemm";
+  timeline.records.front().bytes = 96;
+  timeline.devices[0].allocations = 3;
+  timeline.devices[0].allocated_bytes = 300;
+  timeline.devices[0].memory_peak_bytes = 200;
+  timeline.devices[1].allocations = 2;
+  timeline.devices[1].allocated_bytes = 50;
+  timeline.devices[1].memory_peak_bytes = 50;
+  EXPECT_EQ(work_counts(timeline, 1), (WorkCounts{{"bytes of compute", 96},
+                                                  {"bytes of tensors in the run", 350},
+                                                  {"op gemm", 1},
+                                                  {"ops of compute", 1},
+                                                  {"peak bytes of task:0 CPU:0 in the run", 200},
+                                                  {"peak bytes of task:0 CPU:1 in the run", 50},
+                                                  {"tensors in the run", 5}}));
+  EXPECT_EQ(count_change_text({.name = "tensors in the run", .before = 40, .now = 80}, 4),
+            "tensors in the run: 40 -> 80");
+  EXPECT_EQ(count_change_text({.name = "op gemm", .before = 40, .now = 80}, 4), "op gemm: 10 -> 20 per step");
+}
+
 }  // namespace
 }  // namespace tandem
