@@ -81,9 +81,8 @@ def upper_bound(events, trials, confidence=0.95):
     return high
 
 
-def busy(memory):
+def busy(parent, memory):
     """A neighbour: computes, and with memory also writes more than caches hold. Ends with its parent."""
-    parent = os.getppid()
     block = bytearray(64 << 20) if memory else bytearray(4096)
     copy = bytes(len(block))
     while os.getppid() == parent:
@@ -93,7 +92,7 @@ def busy(memory):
 
 @contextlib.contextmanager
 def neighbours(count, memory):
-    command = [sys.executable, __file__, "--busy", *(["--memory"] if memory else [])]
+    command = [sys.executable, __file__, "--busy", str(os.getpid()), *(["--memory"] if memory else [])]
     running = [subprocess.Popen(command) for _ in range(count)]
     try:
         if running:
@@ -182,7 +181,8 @@ def measure(args):
         none = wrapper(folder, "none", args.program, "none")
         programs = {"A/A": none}
         if args.checks > 0:
-            for row, passes in passes_of_shares(folder, args, []).items():
+            amounts = passes_of_shares(folder, args, [])
+            for row, passes in amounts.items():
                 programs[row] = wrapper(folder, f"cpu-{passes}", args.program, f"cpu:{passes}")
             for row, variant in (("one copy", "copy"), ("one message", "message")):
                 programs[row] = wrapper(folder, variant, args.program, variant)
@@ -190,7 +190,7 @@ def measure(args):
             for row in ROWS:
                 if args.rows and row not in args.rows or sum(one["row"] == row for one in results) > number:
                     continue
-                one = {"condition": condition, "row": row, "seed": number + 1,
+                one = {"condition": condition, "row": row, "seed": number + 1, "passes": amounts.get(row, 0),
                        **check(programs[row], none, args, number + 1, [])}
                 results.append(one)
                 print(json.dumps(one), file=sys.stderr)
@@ -212,10 +212,10 @@ def main():
     parser.add_argument("--launches", type=int, default=8, help="of each amount, to measure a step")
     parser.add_argument("--probe-passes", type=int, default=2000)
     parser.add_argument("--self-test", action="store_true")
-    parser.add_argument("--busy", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--busy", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.busy:
-        return busy(args.memory)
+    if args.busy is not None:
+        return busy(args.busy, args.memory)
     if not args.program or not Path(args.program).is_file():
         fail("--program needs the path of tandem-variant")
     args.program = str(Path(args.program).resolve())
