@@ -150,17 +150,21 @@ void NcclGroups::add_consulted(std::set<std::string>& inputs) const {
   for (const auto& [name, value] : variables_) {
     if (!without_.contains(name)) inputs.insert("nccl." + name);
   }
-  // Steps inside a machine go over NVLink where there is any, else over PCIe and the processors.
-  bool has_nvlink = false;
-  for (LinkIndex index = 0; index < topology_.link_count() && !has_nvlink; ++index) {
-    has_nvlink = topology_.link_model(index).kind == LinkKind::nvlink;
+  // A latency decides where it is unlike others of its kind, and on the way of a step.
+  std::set<const LinkModel*> on_the_way;
+  for (const auto& [key, group] : groups_) {
+    if (group->communicator == nullptr) continue;
+    const std::vector<const LinkModel*>& models = group->communicator->facts().with_latency;
+    on_the_way.insert(models.begin(), models.end());
   }
+  for (const LinkModel* model : on_the_way) inputs.insert(model->id + ".latency");
   std::set<const LinkModel*> seen;
   for (LinkIndex index = 0; index < topology_.link_count(); ++index) {
     const LinkModel& model = topology_.link_model(index);
     if (!seen.insert(&model).second) continue;
     if (model.kind == LinkKind::nvlink) inputs.insert(model.id + ".bandwidth");
-    if (model.kind == LinkKind::nvlink || crosses_machines_ || !has_nvlink) inputs.insert(model.id + ".latency");
+    if (on_the_way.empty() && (model.kind == LinkKind::nvlink || crosses_machines_))
+      inputs.insert(model.id + ".latency");
     if (model.kind != LinkKind::network || !crosses_machines_ || !is_of_nic(index)) continue;
     for (const char* key : {"hop_latency", "transport"}) inputs.insert(fmt::format("{}.{}", model.id, key));
   }

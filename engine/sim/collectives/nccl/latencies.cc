@@ -33,6 +33,9 @@ class LinkLatencies {
     return *std::ranges::max_element(sums_us) / static_cast<double>(domains);
   }
 
+  // Returns the models of the links that the other functions have looked at.
+  std::vector<const LinkModel*> looked_at() const { return with_latency_; }
+
  private:
   NodeIndex gpu(int position) const { return gpus_[static_cast<std::size_t>(position)]; }
 
@@ -60,6 +63,7 @@ class LinkLatencies {
   std::optional<double> nvlink_us(NodeIndex from, Counts&& counts) const {
     std::optional<double> most_us;
     map_.neighbours.each_link(from, LinkKind::nvlink, [&](NodeIndex other, LinkIndex link) {
+      note(topology_.link_model(link));
       if (counts(other)) most_us = std::max(most_us.value_or(map_.unusual_us(link)), map_.unusual_us(link));
     });
     return most_us;
@@ -74,12 +78,21 @@ class LinkLatencies {
            route_us(receiver.nic, gpu(receiver.gpu));
   }
 
-  double route_us(NodeIndex from, NodeIndex to) const { return map_.unusual_us(*map_.router.route(from, to)); }
+  double route_us(NodeIndex from, NodeIndex to) const {
+    const auto route = map_.router.route(from, to);
+    for (const Edge& hop : route->hops) note(topology_.link_model(hop.link));
+    return map_.unusual_us(*route);
+  }
+
+  void note(const LinkModel& model) const {
+    if (std::ranges::find(with_latency_, &model) == with_latency_.end()) with_latency_.push_back(&model);
+  }
 
   const Topology& topology_;
   const DomainMap& map_;
   std::span<const NodeIndex> gpus_;
   const Survey& survey_;
+  mutable std::vector<const LinkModel*> with_latency_;
 };
 
 }  // namespace
@@ -89,6 +102,7 @@ void measure_latencies(const Topology& topology, const DomainMap& map, std::span
   const LinkLatencies latencies(topology, map, gpus, survey);
   survey.machine.link_us = latencies.inside_us();
   if (survey.machine.domains > 1) survey.machine.wire_us = latencies.between_us();
+  survey.with_latency = latencies.looked_at();
 }
 
 }  // namespace tandem::sim::nccl
