@@ -131,11 +131,12 @@ void add_launch_options(CLI::App& command, CheckFlags& flags) {
           [&flags](const std::string& text) {
             const std::optional<PairedGates> gates = gates_from(text);
             if (!gates)
-              throw CLI::ValidationError("--gate",
-                                         "expected counts, cpu-time, wall-clock or several, found '" + text + "'");
+              throw CLI::ValidationError(
+                  "--gate", "expected counts, op-time, cpu-time, wall-clock or several, found '" + text + "'");
             flags.gates = *gates;
           },
-          "What decides: exact counts, processor time, wall-clock time (default: counts,cpu-time,wall-clock)")
+          "What decides: exact counts, the time of ops, processor time, wall-clock time (default: all, "
+          "counts,op-time,cpu-time,wall-clock)")
       ->needs("--against");
   command.add_option_function<std::string>(
       "--launch-timeout",

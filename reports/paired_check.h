@@ -69,8 +69,10 @@ struct PairedResult {
   std::optional<int> pairs_needed{};  // if inconclusive: about how many would decide; empty: unknown
   std::vector<PairedFigure> figures{};
   PairedDisturbance disturbance{};
-  std::string decided_by = "wall-clock";       // "counts", "cpu-time" or "wall-clock": see paired_gate.h
-  std::optional<CentreInterval> cpu_change{};  // of the processor time, where the launches say it
+  std::string decided_by = "wall-clock";       // the name of a gate: see paired_gate.h
+  std::optional<CentreInterval> op_change{};   // of the time of ops, where the launches say it
+  std::optional<CentreInterval> cpu_change{};  // of the processor time, likewise
+  std::vector<std::string> undecided{};        // gates whose times were too noisy to decide
   std::vector<CountChange> counts{};           // if counts decided: those that differ
   int measured_steps = 0;                      // of a launch, if counts decided
 };

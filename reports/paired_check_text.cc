@@ -44,11 +44,22 @@ std::string counts_reason(const PairedResult& result) {
   return fmt::format("the work differs: {}", fmt::join(texts, ", "));
 }
 
+// "; cpu-time and wall-clock are too noisy here to decide"
+std::string undecided_text(const PairedResult& result) {
+  if (result.undecided.empty()) return "";
+  return fmt::format("; {} too noisy here to decide",
+                     result.undecided.size() == 1 ? result.undecided.front() + " is"
+                                                  : fmt::format("{} are", fmt::join(result.undecided, " and ")));
+}
+
 // Without the disturbance.
 std::string interval_reason(const PairedResult& result) {
   if (result.decided_by == "counts") return counts_reason(result);
+  if (result.decided_by == "op-time" && !result.op_change) return "the launches do not say the time of their ops";
   if (result.decided_by == "cpu-time" && !result.cpu_change) return "the launches do not say their processor time";
-  const char* const figure = result.decided_by == "cpu-time" ? "of the processor time " : "";
+  const char* const figure = result.decided_by == "op-time"    ? "of the time of ops "
+                             : result.decided_by == "cpu-time" ? "of the processor time "
+                                                               : "";
   const std::string margin = percent_text(result.margin);
   switch (result.verdict) {
     case Verdict::regressed:
@@ -56,7 +67,7 @@ std::string interval_reason(const PairedResult& result) {
     case Verdict::improved:
       return fmt::format("the whole interval {}is below the margin of {}", figure, margin);
     case Verdict::ok:
-      return fmt::format("the whole interval {}is inside the margin of {}", figure, margin);
+      return fmt::format("the whole interval {}is inside the margin of {}{}", figure, margin, undecided_text(result));
     default:
       break;
   }
@@ -98,7 +109,9 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
   json["margin"] = result.margin;
   json["change"] = change_json(result.change);
   json["decided_by"] = result.decided_by;
+  if (result.op_change) json["op_change"] = change_json(*result.op_change);
   if (result.cpu_change) json["cpu_change"] = change_json(*result.cpu_change);
+  if (!result.undecided.empty()) json["undecided"] = result.undecided;
   if (!result.counts.empty()) {
     json["measured_steps"] = result.measured_steps;
     json["counts"] = Object::array();
@@ -145,7 +158,9 @@ StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document,
   result.margin = root.required("margin").number();
   result.change = stored_change(root.required("change"));
   if (const JsonField by = root.optional("decided_by"); by.present()) result.decided_by = by.text();
+  if (const JsonField ops = root.optional("op_change"); ops.present()) result.op_change = stored_change(ops);
   if (const JsonField cpu = root.optional("cpu_change"); cpu.present()) result.cpu_change = stored_change(cpu);
+  for (const JsonField& name : root.optional("undecided").items()) result.undecided.push_back(name.text());
   if (const JsonField steps = root.optional("measured_steps"); steps.present()) {
     result.measured_steps = steps.small_count();
   }
@@ -175,6 +190,10 @@ std::string paired_check_text(const StoredPairedCheck& check) {
   }
   text += fmt::format("step time {}{}, {} pair{} of launches (--seed {})\n", error_text(result.change.estimate),
                       interval, result.pairs, result.pairs == 1 ? "" : "s", check.seed);
+  if (result.op_change) {
+    text += fmt::format("time of ops {}, interval {}\n", error_text(result.op_change->estimate),
+                        text_of(*result.op_change));
+  }
   if (result.cpu_change) {
     text += fmt::format("processor time {}, interval {}\n", error_text(result.cpu_change->estimate),
                         text_of(*result.cpu_change));

@@ -42,39 +42,95 @@ std::optional<PairedResult> decide_by_counts(const std::vector<Launch>& launches
   return result;
 }
 
-// Equal counts are enough where nothing else is asked for. Processor time that the launches do not say decides nothing.
+// Equal counts are enough where nothing else is asked for. Times that the launches do not say decide nothing.
 PairedResult decided_without_times(const std::vector<Launch>& launches, const PairedGates& gates, double margin) {
   const bool has_counts = launches.size() >= 2 && launches[0].report.counts && launches[1].report.counts;
   const bool are_equal = has_counts && !launches[0].report.asynchronous;
-  PairedResult result{.verdict = are_equal && !gates.cpu ? Verdict::ok : Verdict::inconclusive,
+  const bool wants_times = gates.ops || gates.cpu;
+  PairedResult result{.verdict = are_equal && !wants_times ? Verdict::ok : Verdict::inconclusive,
                       .margin = margin,
                       .pairs = 1,
-                      .decided_by = gates.cpu ? "cpu-time" : "counts"};
+                      .decided_by = gates.ops   ? "op-time"
+                                    : gates.cpu ? "cpu-time"
+                                                : "counts"};
   result.change = mean_change(log_ratios_of(launches));
   return result;
 }
 
-// Says with which of the two results the check ends; nothing if one of them needs more pairs and may still matter.
-std::optional<Verdict> verdict_of_both(const std::optional<PairedResult>& cpu,
-                                       const std::optional<PairedResult>& wall) {
-  const auto has = [&](Verdict verdict) {
-    return (cpu && cpu->verdict == verdict) || (wall && wall->verdict == verdict);
+// One of the times by which the launches are compared.
+struct Gate {
+  const char* name;
+  std::vector<double> log_ratios;
+  std::optional<PairedResult> result;  // empty: more pairs are needed
+};
+
+// Returns the differences of neighbouring launches in the logarithm of a time. Empty: a launch does not say it.
+template <typename TimeOf>
+std::vector<double> log_ratios_by(const std::vector<Launch>& launches, const TimeOf& time_of) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i + 1 < launches.size(); i += 2) {
+    const double one = time_of(launches[i].report), other = time_of(launches[i + 1].report);
+    if (one <= 0 || other <= 0) return {};
+    ratios.push_back(launches[i].is_new ? std::log(one / other) : std::log(other / one));
+  }
+  return ratios;
+}
+
+std::vector<Gate> times_of(const std::vector<Launch>& launches, const PairedGates& gates) {
+  std::vector<Gate> times;
+  const auto add = [&](const char* name, std::vector<double> log_ratios) {
+    if (!log_ratios.empty()) times.push_back({name, std::move(log_ratios), std::nullopt});
   };
-  if (has(Verdict::regressed)) return Verdict::regressed;
-  if (!cpu || !wall) return std::nullopt;
-  if (has(Verdict::inconclusive)) return Verdict::inconclusive;
-  return has(Verdict::improved) ? Verdict::improved : Verdict::ok;
+  if (gates.ops) {
+    add("op-time", log_ratios_by(launches, [](const Report& report) { return static_cast<double>(report.op_time); }));
+  }
+  if (gates.cpu) add("cpu-time", log_ratios_by(launches, cpu_time_of_step));
+  if (gates.wall && (times.empty() || is_quiet(launches))) add("wall-clock", log_ratios_of(launches));
+  return times;
+}
+
+// Returns the gate whose result is the check's; null: more pairs are needed.
+const Gate* deciding(const std::vector<Gate>& times) {
+  for (const Gate& gate : times) {
+    if (gate.result && gate.result->verdict == Verdict::regressed) return &gate;
+  }
+  const bool are_complete = std::ranges::all_of(times, [](const Gate& gate) { return gate.result.has_value(); });
+  return are_complete ? &times.front() : nullptr;
+}
+
+// Shows the change of each time over the same pairs.
+void show_changes(const std::vector<Launch>& launches, const std::vector<Gate>& times, const Gate& decided,
+                  PairedResult& result) {
+  const CentreInterval of_decided = result.change;
+  const auto change_of = [&](const std::vector<double>& log_ratios) {
+    return change_at({log_ratios.begin(), log_ratios.begin() + result.pairs}, result.level);
+  };
+  result.change = change_of(log_ratios_of(launches));
+  for (const Gate& gate : times) {
+    const CentreInterval change = &gate == &decided ? of_decided : change_of(gate.log_ratios);
+    const std::string_view name = gate.name;
+    if (name == "op-time") {
+      result.op_change = change;
+    } else if (name == "cpu-time") {
+      result.cpu_change = change;
+    } else {
+      result.change = change;
+    }
+    if (gate.result && gate.result->verdict == Verdict::inconclusive) result.undecided.emplace_back(name);
+  }
 }
 
 }  // namespace
 
 std::optional<PairedGates> gates_from(const std::string& text) {
-  PairedGates gates{.counts = false, .cpu = false, .wall = false};
+  PairedGates gates{.counts = false, .ops = false, .cpu = false, .wall = false};
   std::istringstream words(text);
   bool any = false;
   for (std::string word; std::getline(words, word, ','); any = true) {
     if (word == "counts") {
       gates.counts = true;
+    } else if (word == "op-time") {
+      gates.ops = true;
     } else if (word == "cpu-time") {
       gates.cpu = true;
     } else if (word == "wall-clock") {
@@ -84,17 +140,6 @@ std::optional<PairedGates> gates_from(const std::string& text) {
     }
   }
   return any && !text.ends_with(',') ? std::optional(gates) : std::nullopt;
-}
-
-std::vector<double> cpu_log_ratios_of(const std::vector<Launch>& launches) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i + 1 < launches.size(); i += 2) {
-    const double one = cpu_time_of_step(launches[i].report);
-    const double other = cpu_time_of_step(launches[i + 1].report);
-    if (one <= 0 || other <= 0) return {};
-    ratios.push_back(launches[i].is_new ? std::log(one / other) : std::log(other / one));
-  }
-  return ratios;
 }
 
 std::vector<CountChange> changed_counts(const std::vector<Launch>& launches) {
@@ -110,27 +155,14 @@ std::optional<PairedResult> decide(const std::vector<Launch>& launches, const Pa
   if (gates.counts) {
     if (auto result = decide_by_counts(launches, margin)) return result;
   }
-  const std::vector<double> cpu_ratios = gates.cpu ? cpu_log_ratios_of(launches) : std::vector<double>{};
-  const bool cpu_counts = !cpu_ratios.empty();
-  const bool wall_counts = gates.wall && (!cpu_counts || is_quiet(launches));
-  if (!cpu_counts && !gates.wall) return decided_without_times(launches, gates, margin);
-  const std::vector<double> wall_ratios = log_ratios_of(launches);
-  std::optional<PairedResult> cpu = look_again(cpu_ratios, margin, comparisons);
-  std::optional<PairedResult> wall = look_again(wall_ratios, margin, comparisons);
-  const std::optional<Verdict> verdict = cpu_counts && wall_counts ? verdict_of_both(cpu, wall)
-                                         : cpu_counts              ? (cpu ? std::optional(cpu->verdict) : std::nullopt)
-                                                      : (wall ? std::optional(wall->verdict) : std::nullopt);
-  if (!verdict) return std::nullopt;
-  const bool by_cpu = cpu_counts && (!wall_counts || (cpu && cpu->verdict == *verdict));
-  PairedResult result = by_cpu ? *cpu : *wall;
-  result.decided_by = by_cpu ? "cpu-time" : "wall-clock";
-  if (cpu_counts) {
-    // Both figures are shown over the pairs of the one that decided.
-    const auto pairs = static_cast<std::ptrdiff_t>(result.pairs);
-    const std::vector<double> cpu_part(cpu_ratios.begin(), cpu_ratios.begin() + pairs);
-    result.cpu_change = by_cpu ? result.change : change_at(cpu_part, result.level);
-    if (by_cpu) result.change = change_at({wall_ratios.begin(), wall_ratios.begin() + pairs}, result.level);
-  }
+  std::vector<Gate> times = times_of(launches, gates);
+  if (times.empty()) return decided_without_times(launches, gates, margin);
+  for (Gate& gate : times) gate.result = look_again(gate.log_ratios, margin, comparisons);
+  const Gate* const decided = deciding(times);
+  if (decided == nullptr) return std::nullopt;
+  PairedResult result = *decided->result;
+  result.decided_by = decided->name;
+  show_changes(launches, times, *decided, result);
   return result;
 }
 

@@ -186,6 +186,7 @@ struct Report {
   std::optional<JobPrice> price{};            // if the topology states what a machine costs
   std::optional<MachineUse> machine_use{};    // of a measured run, where the system reports it
   std::optional<WorkCounts> counts{};         // of a measured run that recorded all work; empty in earlier versions
+  Nanoseconds op_time = 0;                    // likewise: see op_time.h; 0: not known
   std::vector<std::string> notes;
   std::optional<Expectation> expectation{};   // what the model expects of a measured run on its topology
   std::optional<ErrorBand> expected_error{};  // of a prediction; empty: the document is of an earlier version

@@ -230,6 +230,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   add_work_and_price(json, report);
   if (report.machine_use) json["machine_use"] = machine_use_to_json(*report.machine_use);
   if (report.counts) json["work_counts"] = map_to_json(*report.counts);
+  if (report.op_time > 0) json["op_time_ns"] = report.op_time;
   json["notes"] = report.notes;
   return json;
 }

@@ -209,6 +209,7 @@ void read_results(const JsonField& root, Report& report) {
   }
   read_work_and_price(root, report);
   if (const JsonField work = root.optional("work_counts"); work.present()) report.counts = read_work(work);
+  report.op_time = root.optional("op_time_ns").count();
   if (const JsonField use = root.optional("machine_use"); use.present()) {
     report.machine_use = read_machine_use(use);
   }

@@ -6,6 +6,7 @@
 
 #include "engine/engine_info.h"
 #include "engine/run_phase.h"
+#include "reports/op_time.h"
 #include "scenarios/alike.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/collective_limits.h"
@@ -252,7 +253,10 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   }
   if (!result.report.deterministic) {
     result.report.machine_use = measured.machine_use();
-    if (result.report.has_parts()) result.report.counts = work_counts(result.timeline, scenario.warmup_steps);
+    if (result.report.has_parts()) {
+      result.report.counts = work_counts(result.timeline, scenario.warmup_steps);
+      result.report.op_time = op_time(result.timeline, scenario.warmup_steps);
+    }
   }
   if (auto& use = result.report.machine_use) use->gpus = result.timeline.gpus;
   result.topology = scenario.topology;

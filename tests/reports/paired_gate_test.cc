@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "reports/op_time.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {
@@ -67,10 +68,51 @@ TEST(PairedGate, OnAQuietMachineBothMustBeOk) {
   EXPECT_EQ(decide(pairs_of(8, 1.5, 1, false), {}, 0.03, 1)->decided_by, "cpu-time");
 }
 
+// `spread`: how far apart the processor times of launches are.
+std::vector<Launch> pairs_with_ops(double ops, double spread) {
+  std::vector<Launch> launches = pairs_of(32, 1, 1, true);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    Report& report = launches[i].report;
+    report.op_time = static_cast<Nanoseconds>(1e6 * (launches[i].is_new ? ops : 1));
+    report.machine_use->own = static_cast<Nanoseconds>(1e6 * (1 + spread * static_cast<double>(i * 7 % 11)));
+  }
+  return launches;
+}
+
+TEST(PairedGate, TheTimeOfOpsDecidesWhereProcessorTimeIsTooNoisy) {
+  const auto same = decide(pairs_with_ops(1, 0.1), {}, 0.03, 1);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->verdict, Verdict::ok);
+  EXPECT_EQ(same->decided_by, "op-time");
+  EXPECT_THAT(same->undecided, testing::ElementsAre("cpu-time"));
+  EXPECT_THAT(paired_reason(*same), testing::HasSubstr("cpu-time is too noisy here to decide"));
+  const auto slower = decide(pairs_with_ops(1.05, 0.1), {}, 0.03, 1);
+  ASSERT_TRUE(slower);
+  EXPECT_EQ(slower->verdict, Verdict::regressed);
+  EXPECT_EQ(slower->pairs, 8) << "a regression needs no other gate";
+  EXPECT_NEAR(slower->op_change->estimate, 0.05, 1e-9);
+}
+
+TEST(PairedGate, EqualOpsDoNotHideProcessorTimeBesideThem) {
+  std::vector<Launch> launches = pairs_of(8, 1.1, 1, true);
+  for (Launch& launch : launches) launch.report.op_time = 1'000'000;
+  const auto result = decide(launches, {}, 0.03, 1);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->verdict, Verdict::regressed);
+  EXPECT_EQ(result->decided_by, "cpu-time");
+}
+
+TEST(PairedGate, FewerPairsThanNoisyTimesNeedLeaveTheCheckOpen) {
+  std::vector<Launch> launches = pairs_with_ops(1, 0.1);
+  launches.resize(16);
+  EXPECT_FALSE(decide(launches, {}, 0.03, 1)) << "processor time may still show a regression";
+  EXPECT_TRUE(decide(launches, {.counts = true, .ops = true, .cpu = false, .wall = false}, 0.03, 1));
+}
+
 TEST(PairedGate, ProcessorTimeThatIsNotKnownDecidesNothing) {
   std::vector<Launch> launches = pairs_of(8, 1, 1.5, false);
   for (Launch& launch : launches) launch.report.machine_use.reset();
-  const auto result = decide(launches, {.counts = false, .cpu = true, .wall = false}, 0.03, 1);
+  const auto result = decide(launches, {.counts = false, .ops = false, .cpu = true, .wall = false}, 0.03, 1);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->verdict, Verdict::inconclusive);
   EXPECT_THAT(paired_reason(*result), testing::HasSubstr("do not say their processor time"));
@@ -124,6 +166,24 @@ TEST(WorkCounts, NameOpsAndTheMemoryOfTheRun) {
   EXPECT_EQ(count_change_text({.name = "tensors in the run", .before = 40, .now = 80}, 4),
             "tensors in the run: 40 -> 80");
   EXPECT_EQ(count_change_text({.name = "op gemm", .before = 40, .now = 80}, 4), "op gemm: 10 -> 20 per step");
+}
+
+Record op_record(const char* name, int step, Nanoseconds start, Nanoseconds duration) {
+  Record record = work_record(Category::compute, 0, 0, step, start, start + duration);
+  record.name = name;
+  return record;
+}
+
+TEST(OpTime, AddsTheLeastTimeOfEachOpOfAStep) {
+  Timeline timeline = two_device_timeline({
+      op_record("gemm", 0, 0, 1),                                    // warm-up
+      op_record("gemm", 1, 10, 30), op_record("gemm", 1, 50, 7),     // the first and the second gemm of a step
+      op_record("gemm", 2, 100, 20), op_record("gemm", 2, 150, 90),  //
+      op_record("average", 2, 300, 10),                              // in every other step
+      collective_record(1, 0, 1, 60, 1000),                          //
+  });
+  EXPECT_EQ(op_time(timeline, 1), 20 + 7 + 10 / 2);
+  EXPECT_EQ(op_time(timeline, 3), 0);
 }
 
 }  // namespace
