@@ -2,17 +2,20 @@
 #include <benchmark/benchmark.h>
 
 #include "tests/benchmarks/cpu_all_reduce.h"
+#include "tests/benchmarks/exact_counters.h"
 
 namespace tandem {
 namespace {
 
 void all_reduce(benchmark::State& state) {
   double busbw = 0;
+  Timeline timeline;
   for (auto _ : state) {
-    busbw = cpu_all_reduce_busbw(state.range(0));
+    busbw = cpu_all_reduce_busbw(state.range(0), &timeline);
     state.SetIterationTime(static_cast<double>(state.range(0)) / busbw);  // two ranks: the bus factor is 1
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
+  count_work(state, timeline);  // of the last iteration
 }
 BENCHMARK(all_reduce)->RangeMultiplier(8)->Range(1 << 10, 64 << 20)->Iterations(9)->UseManualTime();
 

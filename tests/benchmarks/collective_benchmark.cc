@@ -1,10 +1,11 @@
 // What `tandem collectives` costs on models of many machines, from the topology to the table.
 //
-// Time: CPU time of the whole. Counters: ranks, and what one of them costs, which does not grow with their number where
-// the cost is linear; simulated_us, the time of the call.
+// Time: CPU time of the whole. Counters: what one rank costs, which does not grow with their number where the cost is
+// linear; ranks, and the time of the call.
 #include <benchmark/benchmark.h>
 
 #include "scenarios/collectives/collective_job.h"
+#include "tests/benchmarks/exact_counters.h"
 #include "topologies/generators/cluster.h"
 
 namespace tandem {
@@ -15,18 +16,19 @@ constexpr std::int64_t kMebi = 1 << 20;
 void run_call(benchmark::State& state, const char* node, DeviceType type, int devices, CollectiveKind kind,
               std::int64_t bytes) {
   const int machines = static_cast<int>(state.range(0));
-  double simulated_us = 0;
+  double simulated_us = 0, ranks = 0;
   for (auto _ : state) {
     CollectiveJob job{.engine = "sim", .device_type = type, .workers = machines, .devices = devices};
     job.topology = std::make_shared<const Topology>(make_cluster(node, machines));
     const CollectiveSweep sweep{.kind = kind, .sizes = {bytes}, .warmup = 0, .iterations = 1};
-    simulated_us = run_collective(job, sweep).table.rows.front().out_of_place_us.value_or(0);
+    const CollectiveResult result = run_collective(job, sweep);
+    simulated_us = result.table.rows.front().out_of_place_us.value_or(0);
+    ranks = static_cast<double>(result.devices.size());
   }
-  const double ranks = machines * devices;
-  state.counters["ranks"] = ranks;
   state.counters["per_rank"] = benchmark::Counter(ranks * static_cast<double>(state.iterations()),
                                                   benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
-  state.counters["simulated_us"] = simulated_us;
+  set_exact(state, "ranks", ranks);
+  set_exact(state, "simulated_us", simulated_us);
 }
 
 // Two to eight machines of 64 ranks, all of which send to all.

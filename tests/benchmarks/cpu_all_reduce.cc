@@ -18,12 +18,12 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-double cpu_all_reduce_busbw(std::int64_t bytes) {
+double cpu_all_reduce_busbw(std::int64_t bytes, Timeline* timeline) {
   constexpr int kWarmUp = 2, kCalls = 5;
   EngineOptions options;
   options.workers = {{.device_count = 2}};
   Nanoseconds elapsed_ns = 0;
-  open_engine("cpu", options)->run([&](Worker& worker) {
+  Timeline records = open_engine("cpu", options)->run([&](Worker& worker) {
     std::vector<DeviceId> ids;
     std::vector<Tensor> buffers;
     std::vector<Stream*> streams;
@@ -43,6 +43,7 @@ double cpu_all_reduce_busbw(std::int64_t bytes) {
     call(kCalls);
     elapsed_ns = worker.now() - start;
   });
+  if (timeline != nullptr) *timeline = std::move(records);
   return static_cast<double>(bytes) * kCalls / (static_cast<double>(elapsed_ns) * 1e-9) *
          bus_bandwidth_factor(CollectiveKind::all_reduce, 2);
 }

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "engine/timeline.h"
+
 namespace tandem {
 
 inline constexpr std::int64_t kAllReduceBytes = 64'000'000;
 
-// Bytes per second of bus bandwidth (nccl-tests), the mean over a few calls after warming up.
-double cpu_all_reduce_busbw(std::int64_t bytes);
+// Bytes per second of bus bandwidth (nccl-tests), the mean over a few calls after warming up. `timeline`, which may be
+// null, is set to the records of all that was done.
+double cpu_all_reduce_busbw(std::int64_t bytes, Timeline* timeline = nullptr);
 
 // The same from `mpirun -n 2 mpi_all_reduce`. Nothing, with the reason, where MPI does not run.
 std::optional<double> mpi_all_reduce_busbw(std::int64_t bytes, std::string& reason);

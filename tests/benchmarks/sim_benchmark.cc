@@ -1,11 +1,12 @@
 // What simulating costs: the whole of Engine::run, with its platform, for collectives at scale.
 //
-// Counters: transfers_per_s (of CPU time), transfers of one run, peak_rss_mb of the process so far (run one benchmark
-// alone, --benchmark_filter=..., to attribute it), simulated_ms.
+// Counters: transfers_per_s (of CPU time), peak_rss_mb of the process so far (run one benchmark alone,
+// --benchmark_filter=..., to attribute it), and what was simulated.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
 #include "engine/sim/collectives/nccl/plan.h"
+#include "tests/benchmarks/exact_counters.h"
 #include "tests/engine/sim_machines.h"
 
 namespace tandem {
@@ -59,9 +60,10 @@ void run_all_reduce(benchmark::State& state, CollectiveFidelity fidelity) {
   options.collectives = fidelity;
   const std::vector<DeviceId> ids = gpus_of(workers, gpus / workers);
   const auto engine = open_sim_engine(std::move(options));
-  double simulated_ns = 0;
+  Timeline timeline;
+  const std::int64_t allocations = heap_allocations();
   for (auto _ : state) {
-    const Timeline timeline = engine->run([&](Worker& worker) {
+    timeline = engine->run([&](Worker& worker) {
       Communicator& communicator = worker.communicator(ids);
       std::vector<Tensor> buffers;
       std::vector<Stream*> streams;
@@ -71,14 +73,14 @@ void run_all_reduce(benchmark::State& state, CollectiveFidelity fidelity) {
       }
       communicator.all_reduce(buffers, Reduction::sum, streams);
     });
-    simulated_ns = static_cast<double>(timeline.records.back().end_ns);
   }
+  count_allocations(state, allocations);
+  count_simulation(state, timeline);
   const double transfers = fidelity == CollectiveFidelity::message ? 2.0 * (gpus - 1) * gpus : gpus;
-  state.counters["transfers"] = transfers;
+  set_exact(state, "transfers", transfers);
   state.counters["transfers_per_s"] =
       benchmark::Counter(transfers * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
   state.counters["peak_rss_mb"] = peak_rss_mb();
-  state.counters["simulated_ms"] = simulated_ns / 1e6;
 }
 
 void fluid_all_reduce(benchmark::State& state) {
@@ -92,7 +94,9 @@ void message_all_reduce(benchmark::State& state) {
 void empty_run(benchmark::State& state) {
   const int gpus = static_cast<int>(state.range(0));
   const auto engine = open_sim_engine(gpu_workers(pod(gpus), gpus / kGpusPerWorker, kGpusPerWorker));
+  const std::int64_t allocations = heap_allocations();
   for (auto _ : state) engine->run([](Worker&) {});
+  count_allocations(state, allocations);
   state.counters["peak_rss_mb"] = peak_rss_mb();
 }
 
@@ -100,13 +104,17 @@ void empty_run(benchmark::State& state) {
 void ops_in_a_stream(benchmark::State& state) {
   constexpr int kOps = 100'000;
   const auto engine = open_sim_engine(gpu_workers(pod(8), 1, 8));
+  Timeline timeline;
+  const std::int64_t allocations = heap_allocations();
   for (auto _ : state) {
-    engine->run([](Worker& worker) {
+    timeline = engine->run([](Worker& worker) {
       Stream& stream = worker.devices()[0]->compute_stream();
       for (int i = 0; i < kOps; ++i) stream.launch(op::host_function("op", {1e6, 0, DType::f32}, [] {}));
       stream.synchronize();
     });
   }
+  count_allocations(state, allocations);
+  count_simulation(state, timeline);
   state.counters["ops_per_s"] =
       benchmark::Counter(kOps * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
@@ -118,7 +126,9 @@ void nccl_plan(benchmark::State& state) {
   const sim::nccl::Surveyor surveyor(*topology, router);
   const sim::nccl::Communicator group(surveyor.survey(topology->nodes_of(0, NodeKind::gpu)), {});
   double bytes = 0;
+  const std::int64_t allocations = heap_allocations();
   for (auto _ : state) benchmark::DoNotOptimize(group.plan({CollectiveKind::all_reduce, bytes += 4096}));
+  count_allocations(state, allocations);
 }
 
 BENCHMARK(nccl_plan)->Unit(benchmark::kMicrosecond);

@@ -1,8 +1,8 @@
 // What a simulated training step costs: a run from its scenario to its report, of BERT-large in data parallel over HGX
 // H100 machines, unless it says otherwise. tests/benchmarks/growth.py runs these and prints tables.
 //
-// Time: CPU time of the whole run. Counters: the part of a step and of an op in it, the ops of a step, and peak_rss_mb
-// of the process so far (run one benchmark alone, --benchmark_filter=..., to attribute it).
+// Time: CPU time of the whole run. Counters: the part of a step and of an op in it, peak_rss_mb of the process so far
+// (run one benchmark alone, --benchmark_filter=..., to attribute it), and what was simulated.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "scenarios/runner.h"
+#include "tests/benchmarks/exact_counters.h"
 
 namespace tandem {
 namespace {
@@ -36,16 +37,17 @@ warmup_steps: 1
 // `make` returns the scenario. Reading it, with its topology, counts.
 template <typename Make>
 void run_steps(benchmark::State& state, Make&& make, bool symmetry = false, RunOptions options = {}) {
-  double ops = 0;
+  Timeline timeline;
   int steps = 1;
   options.symmetry = symmetry;
   for (auto _ : state) {
     const Scenario scenario = make();
     steps = scenario.steps;
-    const RunResult result = run_scenario(scenario, options);
-    ops = static_cast<double>(std::count_if(result.timeline.records.begin(), result.timeline.records.end(),
-                                            [](const Record& record) { return record.kind == RecordKind::op; }));
+    timeline = std::move(run_scenario(scenario, options).timeline);
   }
+  const auto ops =
+      static_cast<double>(std::count_if(timeline.records.begin(), timeline.records.end(),
+                                        [](const Record& record) { return record.kind == RecordKind::op; }));
   const auto per = [&](double count) {
     return benchmark::Counter(count * static_cast<double>(state.iterations()),
                               benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
@@ -54,8 +56,9 @@ void run_steps(benchmark::State& state, Make&& make, bool symmetry = false, RunO
   getrusage(RUSAGE_SELF, &usage);
   state.counters["per_step"] = per(steps);
   state.counters["per_op"] = per(ops);
-  state.counters["ops_of_a_step"] = ops / steps;
   state.counters["peak_rss_mb"] = static_cast<double>(usage.ru_maxrss) / 1024;
+  set_exact(state, "steps", steps);
+  count_simulation(state, timeline);
 }
 
 // Three levels, with rails: 32 machines a leaf, 16 groups of leaves a pod.

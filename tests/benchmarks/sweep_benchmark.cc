@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "scenarios/sweep/sweep.h"
+#include "tests/benchmarks/exact_counters.h"
 
 namespace tandem {
 namespace {
@@ -30,8 +31,9 @@ void thousand_points(benchmark::State& state) {
     points += static_cast<double>(table.points.size());
     done += table.count(PointState::done);
   }
-  state.counters["points"] = points;
-  state.counters["done"] = done;
+  const auto iterations = static_cast<double>(state.iterations());
+  set_exact(state, "points", points / iterations);
+  set_exact(state, "done", done / iterations);
   state.counters["cpu_ms_of_a_point"] = (cpu_seconds_of_children() - before_s) / points * 1e3;
 }
 
