@@ -49,18 +49,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// The runs of a document of Google Benchmark, without aggregates.
-std::vector<json> runs_of(const std::string& benchmark, const json& document) {
-  std::vector<json> runs;
-  for (const json& run : document.at("benchmarks")) {
-    if (run.value("error_occurred", false))
-      throw std::runtime_error(fmt::format("{} failed: {}", benchmark, run.value("error_message", "")));
-    if (run.at("run_type") == "iteration") runs.push_back(run);
-  }
-  if (runs.empty()) throw std::runtime_error(fmt::format("{} ran nothing", benchmark));
-  return runs;
-}
-
 }  // namespace
 
 BenchmarkProgram::BenchmarkProgram(std::string program, const std::string& stored)
@@ -98,24 +86,32 @@ std::string BenchmarkProgram::output_of(const std::string& arguments) const {
   return output;
 }
 
-BenchmarkRun BenchmarkProgram::run_once(const std::string& benchmark) {
-  const json document = json::parse(
-      output_of(fmt::format("{} --benchmark_format=json {}", filter_of(benchmark), TANDEM_BENCHMARK_ONE_ITERATION)));
+json BenchmarkProgram::run(const std::string& benchmark, const char* length) {
+  const json document =
+      json::parse(output_of(fmt::format("{} --benchmark_format=json {}", filter_of(benchmark), length)));
   build_ = document.at("context").value("build", "");
-  const json run = runs_of(benchmark, document).front();
-  BenchmarkRun result{.cpu_ns = nanoseconds(run, "cpu_time"), .real_ns = nanoseconds(run, "real_time")};
-  for (const auto& [name, value] : run.items())
+  if (document.at("benchmarks").size() != 1)
+    throw std::runtime_error(fmt::format("{} ran {} times instead of once", benchmark, document["benchmarks"].size()));
+  const json& run = document["benchmarks"][0];
+  if (run.value("error_occurred", false))
+    throw std::runtime_error(fmt::format("{} failed: {}", benchmark, run.value("error_message", "")));
+  return run;
+}
+
+BenchmarkRun BenchmarkProgram::run_once(const std::string& benchmark) {
+  const json one = run(benchmark, TANDEM_BENCHMARK_ONE_ITERATION);
+  BenchmarkRun result{.cpu_ns = nanoseconds(one, "cpu_time"), .real_ns = nanoseconds(one, "real_time")};
+  for (const auto& [name, value] : one.items())
     if (name.starts_with("exact.")) result.exact[name] = value;
   return result;
 }
 
 BenchmarkRun BenchmarkProgram::measure(const std::string& benchmark) {
-  const json document = json::parse(output_of(fmt::format("{} --benchmark_format=json --benchmark_repetitions=3 {}",
-                                                          filter_of(benchmark), TANDEM_BENCHMARK_TENTH_OF_A_SECOND)));
   std::vector<double> cpu_ns, real_ns;
-  for (const json& run : runs_of(benchmark, document)) {
-    cpu_ns.push_back(nanoseconds(run, "cpu_time"));
-    real_ns.push_back(nanoseconds(run, "real_time"));
+  for (int launch = 0; launch < 3; ++launch) {  // not repetitions, whose aggregates may be NaN, which is no JSON
+    const json one = run(benchmark, TANDEM_BENCHMARK_TENTH_OF_A_SECOND);
+    cpu_ns.push_back(nanoseconds(one, "cpu_time"));
+    real_ns.push_back(nanoseconds(one, "real_time"));
   }
   return {.cpu_ns = median(cpu_ns), .real_ns = median(real_ns)};
 }

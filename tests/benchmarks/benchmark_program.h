@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,10 +38,11 @@ class BenchmarkProgram {
   // One iteration, or as many as the benchmark asks for. Throws std::runtime_error if it fails.
   BenchmarkRun run_once(const std::string& benchmark);
 
-  // Medians of three repetitions of 0.1 s each.
+  // Medians of three launches of 0.1 s, or one iteration, each.
   BenchmarkRun measure(const std::string& benchmark);
 
  private:
+  nlohmann::json run(const std::string& benchmark, const char* length);
   std::string output_of(const std::string& arguments) const;
 
   std::string program_, set_, build_;
