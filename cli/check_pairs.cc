@@ -68,12 +68,13 @@ std::span<const Launch> PairedLaunches::decisive_launches() const {
 }
 
 bool PairedLaunches::reconsider(int comparisons) {
-  if (result_->verdict != Verdict::inconclusive) return false;
+  const Verdict before = result_->verdict;
+  if (before != Verdict::inconclusive && result_->undecided.empty()) return false;
   result_ = decide(launches_, flags_.gates, flags_.margin, comparisons);
   TANDEM_CHECK(result_.has_value(), "the last look always has a result");
   add_figures(*result_, decisive_launches());
   add_disturbance(*result_, decisive_launches());
-  return result_->verdict != Verdict::inconclusive;
+  return result_->verdict != before;
 }
 
 CheckedScenario PairedLaunches::result() const {

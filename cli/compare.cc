@@ -215,6 +215,9 @@ int compare_engines(CompareFlags flags) {
 
 int compare_stored(const CompareFlags& flags) {
   const Output output(flags.common);
+  if (is_standard_input(flags.scenario) || is_standard_input(flags.other)) {
+    throw InputError({{.file = "-", .path = "", .message = "stored runs are read from files only"}});
+  }
   const StoredRun before = stored_run(flags.scenario), now = stored_run(flags.other);
   const RunComparison runs{.baseline_name = flags.scenario,
                            .name = flags.other,

@@ -80,7 +80,7 @@ std::function<void(std::string_view, int, int)> ProgressLine::of_stages(std::str
   if (!orderly_end_) orderly_end_.emplace();
   return [this, what = std::move(what)](std::string_view stage, int done, int total) {
     check_for_interrupt();
-    progress_.update(what + ", " + std::string(stage), done, total);
+    progress_.update(what + ", " + std::string(stage), done, total, Progress::kUnknown);
   };
 }
 

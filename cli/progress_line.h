@@ -35,6 +35,7 @@ class ProgressLine {
   // `sizes`: of the series of calls, equally many of each, one after the other.
   std::function<void(std::int64_t done, std::int64_t calls)> of_calls(const std::string& what,
                                                                       const std::vector<double>& sizes);
+  // Stages may differ in length, or end before the last, so that no time left is shown.
   std::function<void(std::string_view stage, int done, int total)> of_stages(std::string what);
   void finish() { progress_.finish(); }
 

@@ -55,7 +55,7 @@ struct TimelineDevice {
   std::string name;  // "/job:worker/replica:0/task:0/device:CPU:1"
   int worker = 0;
   // Of real devices of this process over the whole run: tensors that were allocated, their bytes, and the most bytes
-  // that the program held. Work under way that still needs a tensor does not count as holding it.
+  // that the program held. Ops under way that still need a tensor do not count as holding it, but functions do.
   std::int64_t allocations = 0, allocated_bytes = 0, memory_peak_bytes = 0;
 };
 

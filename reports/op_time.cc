@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace tandem {
 namespace {
@@ -19,15 +20,20 @@ struct Executions {
 
 Nanoseconds op_time(const Timeline& timeline, int warmup_steps) {
   using Stream = std::tuple<int, int, RecordKind, Name>;  // device, stream, kind and name of the op
-  std::map<std::pair<Stream, int>, int> seen;             // by stream and step: how many of the name there were so far
-  std::map<std::pair<Stream, int>, Executions> ops;       // by stream and place in the step
+  struct Seen {
+    int step = kNoStep, count = 0;  // how many of the name there were in this step so far
+  };
+  std::map<Stream, Seen> seen;
+  std::map<std::pair<Stream, int>, Executions> ops;  // by stream and place in the step
   std::set<int> steps;
   for (const Record& record : timeline.records) {
     if (record.step < warmup_steps) continue;
     steps.insert(record.step);
     if (record.kind != RecordKind::op && record.kind != RecordKind::copy) continue;
     const Stream stream{record.device, record.stream, record.kind, record.name};
-    Executions& op = ops[{stream, seen[{stream, record.step}]++}];
+    Seen& before = seen[stream];
+    if (std::exchange(before.step, record.step) != record.step) before.count = 0;
+    Executions& op = ops[{stream, before.count++}];
     op.least = std::min(op.least, record.end_ns - record.start_ns);
     ++op.count;
   }

@@ -8,8 +8,7 @@
 //   ok             it is inside the margin: the two are equally fast, as far as the margin says
 //   inconclusive   none of these after 32 pairs
 // The probability of a wrong "regressed" is at most 0.005 + 0.010 + 0.010 for a true change equal to the margin, and
-// far smaller for no change. Where processor time and wall-clock time both decide (paired_gate.h), it is at most twice
-// that.
+// far smaller for no change. Where several times decide (paired_gate.h), it is at most the sum of theirs.
 #pragma once
 
 #include <cstdint>
@@ -62,10 +61,10 @@ struct PairedDisturbance {
 
 struct PairedResult {
   Verdict verdict = Verdict::inconclusive;
-  double margin = 0;        // 0.03: 3 %
-  CentreInterval change{};  // of the step time, new / old - 1
-  double level = 0;         // one-sided level of the interval
-  int pairs = 0;
+  double margin = 0;                  // 0.03: 3 %
+  CentreInterval change{};            // of the step time, new / old - 1
+  double level = 0;                   // one-sided level of the interval
+  int pairs = 0;                      // that were launched
   std::optional<int> pairs_needed{};  // if inconclusive: about how many would decide; empty: unknown
   std::vector<PairedFigure> figures{};
   PairedDisturbance disturbance{};

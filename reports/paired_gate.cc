@@ -98,24 +98,15 @@ const Gate* deciding(const std::vector<Gate>& times) {
   return are_complete ? &times.front() : nullptr;
 }
 
-// Shows the change of each time over the same pairs.
-void show_changes(const std::vector<Launch>& launches, const std::vector<Gate>& times, const Gate& decided,
-                  PairedResult& result) {
-  const CentreInterval of_decided = result.change;
-  const auto change_of = [&](const std::vector<double>& log_ratios) {
-    return change_at({log_ratios.begin(), log_ratios.begin() + result.pairs}, result.level);
-  };
-  result.change = change_of(log_ratios_of(launches));
+// Shows the change of each time: over the pairs that decided it, or over all.
+void show_changes(const std::vector<Launch>& launches, const std::vector<Gate>& times, PairedResult& result) {
+  result.change = change_at(log_ratios_of(launches), result.level);
   for (const Gate& gate : times) {
-    const CentreInterval change = &gate == &decided ? of_decided : change_of(gate.log_ratios);
+    const CentreInterval change = gate.result ? gate.result->change : change_at(gate.log_ratios, result.level);
     const std::string_view name = gate.name;
-    if (name == "op-time") {
-      result.op_change = change;
-    } else if (name == "cpu-time") {
-      result.cpu_change = change;
-    } else {
-      result.change = change;
-    }
+    (name == "op-time"    ? result.op_change.emplace()
+     : name == "cpu-time" ? result.cpu_change.emplace()
+                          : result.change) = change;
     if (gate.result && gate.result->verdict == Verdict::inconclusive) result.undecided.emplace_back(name);
   }
 }
@@ -162,7 +153,8 @@ std::optional<PairedResult> decide(const std::vector<Launch>& launches, const Pa
   if (decided == nullptr) return std::nullopt;
   PairedResult result = *decided->result;
   result.decided_by = decided->name;
-  show_changes(launches, times, *decided, result);
+  result.pairs = static_cast<int>(launches.size()) / 2;
+  show_changes(launches, times, result);
   return result;
 }
 

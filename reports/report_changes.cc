@@ -83,7 +83,7 @@ std::vector<std::string> job_changes(const Report& report, const Report& baselin
     differ("the scenario's content (hash)", report.scenario_hash, baseline.scenario_hash);
   }
   differ("the engine", report.engine, baseline.engine);
-  if (!report.deterministic) differ("the machine", report.machine, baseline.machine);
+  if (!report.deterministic && !baseline.deterministic) differ("the machine", report.machine, baseline.machine);
   if (!report.system.empty() && !baseline.system.empty()) differ("the system", report.system, baseline.system);
   differ("the strategy", report.strategy, baseline.strategy);
   differ("cross-device ops", report.cross_device_ops, baseline.cross_device_ops);

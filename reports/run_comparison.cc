@@ -31,9 +31,10 @@ Row time_row(std::string name, Nanoseconds before, Nanoseconds now) {
 void add_step(const RunComparison& runs, std::vector<Row>& rows) {
   const StepTime& before = runs.baseline.summary.step_time;
   const StepTime& now = runs.now.summary.step_time;
-  rows.push_back(time_row("step time", before.mean, now.mean));
+  const StepFigure figure = exact_figure(before, now);
+  rows.push_back(time_row("step time", before.*figure, now.*figure));
   if (before.is_uneven() || now.is_uneven()) rows.push_back(time_row("  median step", before.median, now.median));
-  if (!runs.baseline.has_parts() || !runs.now.has_parts()) return;
+  if (!runs.baseline.has_parts() || !runs.now.has_parts() || before.has_mean != now.has_mean) return;
   for (const StepPart& part : step_parts()) {
     const Nanoseconds one = runs.baseline.summary.per_step.*part.time, other = runs.now.summary.per_step.*part.time;
     if (one == 0 && other == 0) continue;
@@ -106,7 +107,8 @@ void add_noise(const char* which, const Report& report, std::vector<std::string>
 }
 
 void add_counts(const RunComparison& runs, std::vector<std::string>& remarks) {
-  if (!runs.baseline.counts || !runs.now.counts || runs.baseline.asynchronous) return;
+  if (!runs.baseline.counts || !runs.now.counts) return;
+  if (runs.baseline.asynchronous || runs.now.asynchronous) return;
   const int steps = runs.now.steps - runs.now.warmup_steps;
   if (steps != runs.baseline.steps - runs.baseline.warmup_steps) return;
   for (const CountChange& change : count_changes(*runs.now.counts, *runs.baseline.counts)) {
@@ -118,8 +120,9 @@ void add_counts(const RunComparison& runs, std::vector<std::string>& remarks) {
 
 nlohmann::ordered_json run_comparison_to_json(const RunComparison& runs) {
   nlohmann::ordered_json json = document_of("run_comparison");
-  const double before = static_cast<double>(runs.baseline.summary.step_time.mean);
-  const double now = static_cast<double>(runs.now.summary.step_time.mean);
+  const StepFigure figure = exact_figure(runs.baseline.summary.step_time, runs.now.summary.step_time);
+  const auto before = static_cast<double>(runs.baseline.summary.step_time.*figure);
+  const auto now = static_cast<double>(runs.now.summary.step_time.*figure);
   json["change"] = before > 0 ? nlohmann::ordered_json(now / before - 1) : nlohmann::ordered_json();
   json["files"] = {{"baseline", runs.baseline_name}, {"report", runs.name}};
   json["scenario_changes"] = runs.scenario_changes;

@@ -32,9 +32,12 @@ struct CountChange {
 
   bool operator==(const CountChange&) const = default;
 };
-std::vector<CountChange> count_changes(const WorkCounts& now, const WorkCounts& before);  // by name
+// Returns what differs, by name. Kinds of counts that one of the two does not have at all, as of an earlier version,
+// are not compared. Peaks of memory differ if they do by more than a tenth, because threads may free a tensor a little
+// later. Names of ops only explain a change: if nothing else differs, nothing does.
+std::vector<CountChange> count_changes(const WorkCounts& now, const WorkCounts& before);
 
-// Whether all of these became smaller.
+// Whether all of these became smaller, names of ops apart.
 bool is_less(const std::vector<CountChange>& changes);
 
 // Returns "copies of 4096 B: 12 -> 13 per step", or the totals where the steps differ among themselves and for counts

@@ -66,7 +66,9 @@ class TopKMirroredExtended final : public MirroredExtended {
 
   // Adds the gradients to what is left of earlier ones, and takes the largest elements away as rows of one element.
   Value largest_of(const Value& gradients, const std::shared_ptr<Variable>& variable) {
-    std::vector<Tensor>& left = left_[variable.get()];
+    auto& [owner, left] = left_[variable.get()];
+    if (owner.lock() != variable) left.clear();  // of a variable that is no more
+    owner = variable;
     left.resize(gradients.parts().size());
     Value::Parts largest;
     for (std::size_t replica = 0; replica < left.size(); ++replica) {
@@ -96,7 +98,11 @@ class TopKMirroredExtended final : public MirroredExtended {
   double share_;
   std::int64_t least_;
   bool selects_;
-  std::map<const Variable*, std::vector<Tensor>> left_;  // by variable and replica: what has not been sent yet
+  struct Left {
+    std::weak_ptr<Variable> of;
+    std::vector<Tensor> replicas;
+  };
+  std::map<const Variable*, Left> left_;  // what has not been sent yet
 };
 
 std::unique_ptr<Strategy> make_top_k_mirrored(Worker& worker, const StrategyOptions& options) {

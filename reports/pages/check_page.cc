@@ -121,7 +121,15 @@ Content paired_check_content(const Json& document, const JsonOrigin& origin) {
   const std::string summary = fmt::format("step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate),
                                           100 * (1 - 2 * check.result.level), interval_text(change.lower, change.upper),
                                           percent_text(check.result.margin));
-  content.sections = {paragraph(summary), paragraph(paired_reason(check.result) + "."), launches_section(root),
+  std::string times;
+  const auto add = [&](const char* name, const std::optional<CentreInterval>& of) {
+    if (!of) return;
+    times += paragraph(
+        fmt::format("{} {}, interval {}", name, error_text(of->estimate), interval_text(of->lower, of->upper)));
+  };
+  add("time of ops", check.result.op_change);
+  add("processor time", check.result.cpu_change);
+  content.sections = {paragraph(summary), times, paragraph(paired_reason(check.result) + "."), launches_section(root),
                       figures_section(check.result)};
   reading.finish();
   return content;

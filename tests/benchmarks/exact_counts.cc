@@ -1,17 +1,19 @@
 // Holds the exact counters of benchmarks (exact_counters.h) to stored values, and keeps a history of their times.
 //
-//   exact_counts check STORED PROGRAM      runs every benchmark of PROGRAM once and compares its exact counters with
-//   those
-//                                          in STORED; exit code 1 if any differ, or a benchmark is missing on either
-//                                          side
-//   exact_counts update STORED PROGRAM     stores them
-//   exact_counts history FILE SOURCES STORED PROGRAM...   measures the benchmarks of each PROGRAM and appends one line
-//   to
-//                                          FILE: date, commit of SOURCES, processor, times, exact counters
-//   exact_counts table FILE                prints the last lines of such a file, a row for each benchmark
+//   exact_counts check STORED PROGRAM
+//     runs every benchmark of PROGRAM once and compares its exact counters with those in STORED; exit code 1 if any
+//     differ, or if a benchmark is missing on either side
+//   exact_counts update STORED PROGRAM
+//     stores them
+//   exact_counts history FILE SOURCES STORED PROGRAM...
+//     measures the benchmarks of each PROGRAM and appends a line to FILE: date, commit of SOURCES, processor, times,
+//     exact counters
+//   exact_counts table FILE
+//     prints the last lines of such a file, a row for each benchmark
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -27,6 +29,12 @@ namespace tandem {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+void write(const std::string& file, const std::string& text, std::ios::openmode mode) {
+  std::ofstream out(file, mode);
+  out << text << '\n' << std::flush;
+  if (!out) throw std::runtime_error(file + " cannot be written");
+}
 
 constexpr const char* kAllocations = "exact.allocations";
 constexpr std::size_t kShownRuns = 5;
@@ -136,7 +144,7 @@ int update(const std::string& stored, const std::string& path) {
   Json all = Json::object();
   for (const std::string& name : program.benchmarks()) all[name] = json_of(program.run_once(name).exact);
   const Json document{{"build", program.build()}, {"benchmarks", all}};
-  std::ofstream(stored) << document.dump(1) << "\n";
+  write(stored, document.dump(1), std::ios::out);
   fmt::print("stored {} benchmarks in {}\n", all.size(), stored);
   return 0;
 }
@@ -177,7 +185,7 @@ int append_history(const std::string& file, const std::string& sources, const st
     }
     line["build"] = program.build();
   }
-  std::ofstream(file, std::ios::app) << line.dump() << "\n";
+  write(file, line.dump(), std::ios::app);
   fmt::print("appended a line to {}\n", file);
   return 0;
 }

@@ -1,6 +1,7 @@
 // Benchmarks for exact_counts_test.sh.
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
 #include <cstdlib>
 
 namespace {

@@ -89,7 +89,8 @@ TEST(PairedGate, TheTimeOfOpsDecidesWhereProcessorTimeIsTooNoisy) {
   const auto slower = decide(pairs_with_ops(1.05, 0.1), {}, 0.03, 1);
   ASSERT_TRUE(slower);
   EXPECT_EQ(slower->verdict, Verdict::regressed);
-  EXPECT_EQ(slower->pairs, 8) << "a regression needs no other gate";
+  EXPECT_EQ(slower->pairs, 32);
+  EXPECT_LT(slower->op_change->upper, 0.051);
   EXPECT_NEAR(slower->op_change->estimate, 0.05, 1e-9);
 }
 
@@ -166,6 +167,28 @@ TEST(WorkCounts, NameOpsAndTheMemoryOfTheRun) {
   EXPECT_EQ(count_change_text({.name = "tensors in the run", .before = 40, .now = 80}, 4),
             "tensors in the run: 40 -> 80");
   EXPECT_EQ(count_change_text({.name = "op gemm", .before = 40, .now = 80}, 4), "op gemm: 10 -> 20 per step");
+}
+
+TEST(WorkCounts, DifferWhereWorkDoes) {
+  const WorkCounts before{{"ops of compute", 20},
+                          {"op gemm", 10},
+                          {"op relu", 10},
+                          {"tensors in the run", 5},
+                          {"peak bytes of CPU:1 in the run", 1000}};
+  WorkCounts now = before;
+  now["peak bytes of CPU:1 in the run"] = 1090;
+  EXPECT_TRUE(count_changes(now, before).empty()) << "threads free a little later";
+  now["peak bytes of CPU:1 in the run"] = 1200;
+  EXPECT_EQ(count_changes(now, before).size(), 1u);
+  now = before;
+  now.erase("op relu");
+  now["op rectifier"] = 10;
+  EXPECT_TRUE(count_changes(now, before).empty()) << "another name is no other work";
+  now["ops of compute"] = 19;
+  now["op rectifier"] = 9;
+  EXPECT_EQ(count_changes(now, before).size(), 3u);
+  EXPECT_TRUE(is_less(count_changes(now, before)));
+  EXPECT_TRUE(count_changes(before, {{"ops of compute", 20}}).empty()) << "of a version without names and memory";
 }
 
 Record op_record(const char* name, int step, Nanoseconds start, Nanoseconds duration) {

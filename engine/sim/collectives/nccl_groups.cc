@@ -39,6 +39,7 @@ struct NcclGroups::Group {
   std::map<std::vector<int>, symmetry::CallFlows> forms;
   int machines = 0;
   std::map<std::pair<CollectiveKind, bool>, std::optional<CollectiveFit>> fits;  // by whether switches reduce the type
+  bool was_called = false;                                                       // since forget_consulted()
 };
 
 NcclGroups::NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables,
@@ -85,7 +86,7 @@ bool NcclGroups::executes(const CollectiveGroup& group) {
 std::string NcclGroups::start(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
   Group& group = group_of(call.group());
   const auto plan = plan_of(run, group, call);
-  was_used_ = has_calls_ = true;
+  was_used_ = has_calls_ = group.was_called = true;
   crosses_machines_ |= group.communicator->facts().machine.domains > 1;
   run.simulation().at(Simulation::now_s() + plan->fixed_s, [&run, plan, then = std::move(then)] {
     guarded(run.scheduler(), [&] { play(run, *plan, then); });
@@ -150,27 +151,33 @@ void NcclGroups::add_consulted(std::set<std::string>& inputs) const {
   for (const auto& [name, value] : variables_) {
     if (!without_.contains(name)) inputs.insert("nccl." + name);
   }
-  // A latency decides where it is unlike others of its kind, and on the way of a step.
+  // Where some link has a latency that its kind usually does not have, those on the way of a step decide. Else steps
+  // inside a machine go over NVLink where there is any, or over PCIe and the processors.
   std::set<const LinkModel*> on_the_way;
   for (const auto& [key, group] : groups_) {
-    if (group->communicator == nullptr) continue;
+    if (!group->was_called) continue;
     const std::vector<const LinkModel*>& models = group->communicator->facts().with_latency;
     on_the_way.insert(models.begin(), models.end());
   }
   for (const LinkModel* model : on_the_way) inputs.insert(model->id + ".latency");
+  bool has_nvlink = false;
+  for (LinkIndex index = 0; index < topology_.link_count() && !has_nvlink; ++index) {
+    has_nvlink = topology_.link_model(index).kind == LinkKind::nvlink;
+  }
   std::set<const LinkModel*> seen;
   for (LinkIndex index = 0; index < topology_.link_count(); ++index) {
     const LinkModel& model = topology_.link_model(index);
     if (!seen.insert(&model).second) continue;
     if (model.kind == LinkKind::nvlink) inputs.insert(model.id + ".bandwidth");
-    if (on_the_way.empty() && (model.kind == LinkKind::nvlink || crosses_machines_))
-      inputs.insert(model.id + ".latency");
+    const bool may_decide = model.kind == LinkKind::nvlink || crosses_machines_ || !has_nvlink;
+    if (on_the_way.empty() && may_decide) inputs.insert(model.id + ".latency");
     if (model.kind != LinkKind::network || !crosses_machines_ || !is_of_nic(index)) continue;
     for (const char* key : {"hop_latency", "transport"}) inputs.insert(fmt::format("{}.{}", model.id, key));
   }
 }
 
 void NcclGroups::forget_consulted() {
+  for (const auto& [key, group] : groups_) group->was_called = false;
   has_calls_ = crosses_machines_ = false;
   if (variables_.empty()) return;
   for (const auto& [name, value] : variables_) without_.try_emplace(name);

@@ -25,7 +25,8 @@ struct Survey {
   std::vector<std::vector<int>> domains{};
   std::vector<std::vector<Port>> ports{};  // by domain; empty where one has no NIC of its own
   std::string transport{};                 // of the network between domains; empty: not stated
-  // Models of links whose latencies decide how long steps take; empty: none has a latency unlike others of its kind.
+  // Models of the links on the ways of steps, if any link of the topology has a latency that its kind usually does not
+  // have; else empty.
   std::vector<const LinkModel*> with_latency{};
   int without_nvlink = -1;   // a GPU that lacks the links to NVSwitches that others of its domain have; -1: none
   bool hop_is_known = true;  // the latency that the network's software adds: stated, or none by the kind of network
