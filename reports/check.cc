@@ -31,11 +31,12 @@ const CheckedFigure& largest_of(const std::vector<CheckedFigure>& differences) {
   return largest != nullptr ? *largest : differences.front();
 }
 
-// Returns whether no part changes against the direction of the step: else shares of its change mean nothing.
+// Returns whether no part changes against the direction of the step by more than a thousandth of its change, as
+// rounding does: else shares of its change mean nothing.
 bool all_change_alike(const Report& report, const Report& baseline, Nanoseconds step_change) {
   return std::all_of(step_parts().begin(), step_parts().end(), [&](const StepPart& part) {
     const Nanoseconds change = report.summary.per_step.*part.time - baseline.summary.per_step.*part.time;
-    return change == 0 || (change > 0) == (step_change > 0);
+    return std::abs(change) <= std::abs(step_change) / 1000 || (change > 0) == (step_change > 0);
   });
 }
 

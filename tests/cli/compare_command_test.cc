@@ -144,7 +144,7 @@ TEST_F(StoredRuns, AreNoScenarios) {
   const Outcome outcome = tandem({"compare", "a.json"});
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_EQ(outcome.err,
-            "a.json:3:11: kind: a stored result of kind 'report', and no scenario; `tandem report` shows it, and "
+            "a.json:3:3: kind: a stored result of kind 'report', and no scenario; `tandem report` shows it, and "
             "`tandem compare` takes two stored runs\n");
 }
 

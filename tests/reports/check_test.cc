@@ -44,6 +44,16 @@ TEST(CheckMeasured, ADisturbedRunIsNoRegressionAndADisturbedBaselineNoStandard) 
   EXPECT_EQ(check(disturbed, baseline, {}).verdict, Verdict::ok) << "in spite of it";
 }
 
+TEST(CheckSimulated, RoundingOfAPartIsNoChangeTheOtherWay) {
+  const Report baseline = simulated_report();
+  Report changed = baseline;
+  changed.summary.per_step.compute += 900'000;
+  changed.summary.per_step.exposed_input -= 1;
+  changed.summary.step_time.mean += 899'999;
+  const CheckResult result = check(changed, baseline, {});
+  EXPECT_THAT(result.reasons.back(), testing::Not(HasSubstr("because other parts change the other way")));
+}
+
 TEST(CheckMeasured, DecidesByExactCountsWhateverTheTimesSay) {
   Report baseline = measured_with(2'000'000);
   baseline.counts = WorkCounts{{"copies of 64 B", 74}, {"op gemm", 37}};

@@ -39,18 +39,18 @@ TEST(RunComparison, LeavesOutPartsThatARunDoesNotKnow) {
 
 TEST(RunComparison, SaysWhatTheRunsDidAndInWhatTheirJobsDiffer) {
   RunComparison runs = slower_by_a_half();
-  runs.baseline.counts = WorkCounts{{"op gemm", 37}};
-  runs.now.counts = WorkCounts{{"op gemm", 74}};
+  runs.baseline.counts = WorkCounts{{"copies of 64 B", 37}};
+  runs.now.counts = WorkCounts{{"copies of 64 B", 74}};
   runs.now.strategy = "central_storage";
   runs.now.scenario_hash = "other";
   runs.scenario_changes = {"scenario changed: strategy.name mirrored -> central_storage"};
   const std::vector<std::string> remarks = comparison_remarks(runs);
-  EXPECT_THAT(remarks, Contains("op gemm: 1 -> 2 per step"));
+  EXPECT_THAT(remarks, Contains("copies of 64 B: 1 -> 2 per step"));
   EXPECT_THAT(remarks, Contains("scenario changed: strategy.name mirrored -> central_storage"));
   EXPECT_THAT(remarks, Contains("the strategy is 'central_storage', in the baseline 'mirrored'"));
   runs.now.counts->clear();
   runs.now.steps += 1;
-  EXPECT_THAT(comparison_remarks(runs), Not(Contains(HasSubstr("op gemm")))) << "totals over other numbers of steps";
+  EXPECT_THAT(comparison_remarks(runs), Not(Contains(HasSubstr("copies of")))) << "totals over other numbers of steps";
 }
 
 TEST(RunComparison, IsTheSameFromItsDocument) {
