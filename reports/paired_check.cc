@@ -41,12 +41,6 @@ std::optional<int> pairs_needed(const CentreInterval& logs, double margin, int p
   return std::max(static_cast<int>(std::ceil(needed)), pairs + 1);
 }
 
-double log_ratio(const Launch& one, const Launch& other, Nanoseconds time_of_one, Nanoseconds time_of_other) {
-  TANDEM_CHECK(one.is_new != other.is_new, "a pair has one launch of each program");
-  const double ratio = std::log(static_cast<double>(time_of_one) / static_cast<double>(time_of_other));
-  return one.is_new ? ratio : -ratio;
-}
-
 // Returns the differences in one part of the step; empty if a launch lacks the part or spends no time in it.
 std::vector<double> log_ratios_of_part(const std::vector<std::map<std::string, Nanoseconds>>& parts,
                                        std::span<const Launch> launches, const std::string& name) {
@@ -55,12 +49,19 @@ std::vector<double> log_ratios_of_part(const std::vector<std::map<std::string, N
     const auto one = parts[i].find(name);
     const auto other = parts[i + 1].find(name);
     if (one == parts[i].end() || other == parts[i + 1].end() || one->second <= 0 || other->second <= 0) return {};
-    ratios.push_back(log_ratio(launches[i], launches[i + 1], one->second, other->second));
+    ratios.push_back(
+        log_ratio(launches[i], launches[i + 1], static_cast<double>(one->second), static_cast<double>(other->second)));
   }
   return ratios;
 }
 
 }  // namespace
+
+double log_ratio(const Launch& one, const Launch& other, double time_of_one, double time_of_other) {
+  TANDEM_CHECK(one.is_new != other.is_new, "a pair has one launch of each program");
+  const double ratio = std::log(time_of_one / time_of_other);
+  return one.is_new ? ratio : -ratio;
+}
 
 CentreInterval change_at(const std::vector<double>& log_ratios, double level) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -118,8 +119,10 @@ std::vector<double> log_ratios_of(const std::vector<Launch>& launches) {
   const StepFigure figure = compared_figure(launches);
   std::vector<double> ratios;
   for (std::size_t i = 0; i + 1 < launches.size(); i += 2) {
-    ratios.push_back(log_ratio(launches[i], launches[i + 1], launches[i].report.summary.step_time.*figure,
-                               launches[i + 1].report.summary.step_time.*figure));
+    const auto time_of = [&](const Launch& launch) {
+      return static_cast<double>(launch.report.summary.step_time.*figure);
+    };
+    ratios.push_back(log_ratio(launches[i], launches[i + 1], time_of(launches[i]), time_of(launches[i + 1])));
   }
   return ratios;
 }

@@ -97,6 +97,8 @@ class LaunchOrder {
 
 // Returns the figure of the step time by which the launches are compared.
 StepFigure compared_figure(std::span<const Launch> launches);
+// Returns the logarithm of new / old of a time of the two launches of a pair, both more than 0.
+double log_ratio(const Launch& one, const Launch& other, double time_of_one, double time_of_other);
 // Returns the change with its interval, whose limits are not numbers if there are too few pairs for the level.
 CentreInterval change_at(const std::vector<double>& log_ratios, double level);
 // Returns the differences of neighbouring launches: 0 and 1, 2 and 3, ...

@@ -71,7 +71,7 @@ std::vector<double> log_ratios_by(const std::vector<Launch>& launches, const Tim
   for (std::size_t i = 0; i + 1 < launches.size(); i += 2) {
     const double one = time_of(launches[i].report), other = time_of(launches[i + 1].report);
     if (one <= 0 || other <= 0) return {};
-    ratios.push_back(launches[i].is_new ? std::log(one / other) : std::log(other / one));
+    ratios.push_back(log_ratio(launches[i], launches[i + 1], one, other));
   }
   return ratios;
 }
