@@ -54,8 +54,8 @@ struct Record {
 struct TimelineDevice {
   std::string name;  // "/job:worker/replica:0/task:0/device:CPU:1"
   int worker = 0;
-  // Of real devices of this process over the whole run: tensors that were allocated, their bytes, and the most bytes
-  // that the program held. Ops under way that still need a tensor do not count as holding it, but functions do.
+  // What the program took over the whole run, where the device is a real one of this process: tensors, their bytes, and
+  // the most bytes that it held. Ops under way that still need a tensor do not count as holding it, but functions do.
   std::int64_t allocations = 0, allocated_bytes = 0, memory_peak_bytes = 0;
 };
 

@@ -29,7 +29,7 @@ void launch(Op op, Device& device) {
 
 class TopKMirroredExtended final : public MirroredExtended {
  public:
-  // Of each gradient the share `share` of the elements is sent; gradients of fewer than `least` elements travel whole.
+  // Sends the share `share` of the elements of a gradient in a step; gradients of fewer than `least` elements go whole.
   TopKMirroredExtended(Worker& worker, ReplicatedSpec spec, double share, std::int64_t least)
       : MirroredExtended(worker, std::move(spec)),
         share_(share),

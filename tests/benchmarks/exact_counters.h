@@ -23,7 +23,8 @@ void set_exact(benchmark::State& state, const std::string& name, double value);
 std::int64_t heap_allocations();
 
 // Sets "exact.allocations": those of the calling thread since heap_allocations() returned `before`, as the mean over
-// the iterations. The count depends on the compiler, the standard library and SimGrid, which the context "build" names.
+// the iterations. The count depends on how the program and its libraries were built, so that it is compared only where
+// the context "build" is the same.
 //
 // Not for what reads files, where the lengths of paths decide, nor for what hands work to threads or streams, where
 // queues grow by how far these have come.
