@@ -58,18 +58,24 @@ std::vector<CollectiveTiming> collective_timings(const std::vector<Record>& reco
   struct Call {
     const Record* record = nullptr;
     Nanoseconds last_arrival_ns = 0;
-    Nanoseconds last_end_ns = 0;
+    Nanoseconds first_end_ns = 0, last_end_ns = 0;
   };
   std::map<std::int64_t, Call> calls;
   for (const Record& record : records) {
     if (record.kind != RecordKind::collective || (counts && !counts(record))) continue;
-    Call& call = calls.try_emplace(record.sequence, Call{&record, record.start_ns, record.end_ns}).first->second;
+    Call& call =
+        calls.try_emplace(record.sequence, Call{&record, record.start_ns, record.end_ns, record.end_ns}).first->second;
     call.last_arrival_ns = std::max(call.last_arrival_ns, record.start_ns);
+    call.first_end_ns = std::min(call.first_end_ns, record.end_ns);
     call.last_end_ns = std::max(call.last_end_ns, record.end_ns);
   }
   std::vector<CollectiveTiming> timings;
   timings.reserve(calls.size());
-  for (const auto& [sequence, call] : calls) timings.push_back({call.record, call.last_end_ns - call.last_arrival_ns});
+  for (const auto& [sequence, call] : calls) {
+    timings.push_back({.record = call.record,
+                       .duration_ns = call.last_end_ns - call.last_arrival_ns,
+                       .until_first_end_ns = call.first_end_ns - call.last_arrival_ns});
+  }
   return timings;
 }
 

@@ -106,10 +106,12 @@ struct Timeline {
 // Sorts as Timeline::records are: by start, then worker, device, stream; equal ones keep their order.
 void sort_records(std::vector<Record>& records);
 
-// One call of a collective. Its duration counts from the last rank's arrival to the last rank's end.
+// One call of a collective. Its duration counts from the last rank's arrival to the last rank's end. Where devices are
+// threads, a rank ends once it has a core again, so that the first rank's end is that of the work.
 struct CollectiveTiming {
   const Record* record = nullptr;  // the first of its records
   Nanoseconds duration_ns = 0;
+  Nanoseconds until_first_end_ns = 0;
 };
 // Returns the calls among the records that `counts` accepts (empty: all), ordered by their sequence numbers.
 std::vector<CollectiveTiming> collective_timings(const std::vector<Record>& records,

@@ -48,9 +48,10 @@ std::vector<CollectiveSummary> collectives_of(const Timeline& timeline, const St
   const auto counts = [&steps](const Record& record) { return contains(steps, record.step); };
   std::map<CallKey, std::vector<Nanoseconds>> times;
   std::map<CallKey, std::string> algorithms;  // of the last call
-  for (const auto& [record, duration_ns] : collective_timings(timeline.records, counts)) {
+  for (const CollectiveTiming& call : collective_timings(timeline.records, counts)) {
+    const Record* const record = call.record;
     const CallKey key = key_of(*record);
-    times[key].insert(times[key].end(), static_cast<std::size_t>(record->calls), duration_ns);
+    times[key].insert(times[key].end(), static_cast<std::size_t>(record->calls), call.duration_ns);
     algorithms[key] = record->algorithm;
   }
   std::vector<CollectiveSummary> summaries;

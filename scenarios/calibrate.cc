@@ -6,6 +6,7 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/calibration/machine.h"
+#include "scenarios/calibration/pace.h"
 
 namespace tandem {
 namespace {
@@ -63,7 +64,7 @@ class Calibration {
     }
     places_ = calibration::places_of(capabilities_, type_);
     devices_ = options.max_devices > 0 ? options.max_devices : default_devices();
-    runs_ = devices_ + (type_ == DeviceType::cpu ? 0 : 1);
+    runs_ = static_cast<int>(numbers_of_devices().size()) + (type_ == DeviceType::cpu ? 0 : 1);
   }
 
   Topology run() {
@@ -80,15 +81,17 @@ class Calibration {
       machine.devices = std::move(measured);
       machine.host = measure_host();
     }
-    return topology_of(machine);
+    Topology topology = topology_of(machine);
+    if (!paces_.empty()) set_pace(topology, usual_pace());
+    return topology;
   }
 
  private:
   int default_devices() const {
     constexpr int kMost = 8;
-    const int cores = find_hardware(capabilities_, type_)->cores;
-    return std::clamp(places_ * cores, 1, kMost);
+    return std::clamp((type_ == DeviceType::cpu ? kDevicesOnCore : 1) * most_at_a_time(), 1, kMost);
   }
+  int most_at_a_time() const { return places_ * find_hardware(capabilities_, type_)->cores; }
 
   std::unique_ptr<Engine> open(DeviceType type, int devices, RecordLevel records = RecordLevel::all,
                                bool graphs = false) const {
@@ -100,12 +103,24 @@ class Calibration {
     return open_engine(engine_, std::move(options));
   }
 
-  // Rates are measured when every place has the same number of devices, and in the last run.
+  // Returns the numbers of devices to measure. Of those that share cores, some are enough.
+  std::vector<int> numbers_of_devices() const {
+    std::vector<int> numbers;
+    const int undivided = type_ == DeviceType::cpu ? most_at_a_time() : devices_;
+    for (int n = 1; n <= std::min(undivided, devices_); ++n) numbers.push_back(n);
+    for (int n = 2 * undivided; n < devices_; n *= 2) numbers.push_back(n);
+    if (devices_ > undivided) numbers.push_back(devices_);
+    return numbers;
+  }
+
+  // Rates are measured when every place has the same number of devices, and in the last run. CPU devices that share
+  // cores take turns, so their ops take the time that they do with as many devices as cores.
   DeviceMeasurements measure_devices() {
     const int used = std::min(places_, devices_);
+    const int most = type_ == DeviceType::cpu ? std::min(most_at_a_time(), devices_) : devices_;
     DeviceMeasurements measured{.type = type_, .places = used, .runs = {}};
-    for (int n = 1; n <= devices_; ++n) {
-      calibration::Parts parts{.work = n % places_ == 0 || n == devices_,
+    for (const int n : numbers_of_devices()) {
+      calibration::Parts parts{.work = n <= most && (n % places_ == 0 || n == most),
                                .concurrent_copies = type_ == DeviceType::gpu && n == used,
                                .routes = n == used ? routes_between(type_, used) : std::vector<Route>{},
                                .collectives = n > 1,
@@ -114,9 +129,26 @@ class Calibration {
       Plan plan = calibration::plan_for(capabilities_, type_, options_.quick, options_.dtypes);
       if (options_.warm_up_s && type_ == DeviceType::gpu) plan.warm_up_s = *options_.warm_up_s;
       if (!measured.runs.empty()) plan.warm_up_s = std::min(plan.warm_up_s, kLaterWarmUpS);
+      note_pace();
       measured.runs.push_back(measure(type_, n, plan, std::move(parts)));
     }
+    note_pace();
     return measured;
+  }
+
+  void note_pace() {
+    if (type_ != DeviceType::cpu || capabilities_.deterministic) return;
+    paces_.push_back(measure_pace(engine_, devices_));
+  }
+
+  MachinePace usual_pace() const {
+    std::vector<double> products, exchanges;
+    for (const MachinePace& pace : paces_) {
+      products.push_back(pace.product_s);
+      exchanges.push_back(pace.exchange_s);
+    }
+    return {.product_s = calibration::median_of(std::move(products)),
+            .exchange_s = calibration::median_of(std::move(exchanges))};
   }
 
   // Measures one core, for the work that strategies give to the host.
@@ -161,6 +193,7 @@ class Calibration {
   }
 
   static constexpr double kLaterWarmUpS = 1;
+  static constexpr int kDevicesOnCore = 4;  // to be measured unless stated otherwise
 
   const std::string engine_;
   const CalibrateOptions& options_;
@@ -168,6 +201,7 @@ class Calibration {
   DeviceType type_ = DeviceType::cpu;
   int places_ = 1;
   int devices_ = 1;
+  std::vector<MachinePace> paces_;
   int done_ = 0;
   int runs_ = 1;
 };

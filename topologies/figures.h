@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-inline constexpr std::array<std::pair<std::string_view, Figure DeviceModel::*>, 13> kDeviceFigures{{
+inline constexpr std::array<std::pair<std::string_view, Figure DeviceModel::*>, 15> kDeviceFigures{{
     {"memory_bandwidth", &DeviceModel::memory_bandwidth_bytes_per_s},
     {"memory", &DeviceModel::memory_bytes},
     {"boost_clock", &DeviceModel::boost_clock_hz},
@@ -21,6 +21,8 @@ inline constexpr std::array<std::pair<std::string_view, Figure DeviceModel::*>, 
     {"graph_launch_overhead", &DeviceModel::graph_launch_overhead_s},
     {"graph_op_overhead", &DeviceModel::graph_op_overhead_s},
     {"wake_up", &DeviceModel::wake_up_s},
+    {"wake_call", &DeviceModel::wake_call_s},
+    {"hand_over", &DeviceModel::hand_over_s},
     {"input_element", &DeviceModel::input_element_s},
     {"collective_slowdown", &DeviceModel::collective_slowdown},
     {"gemm_efficiency", &DeviceModel::gemm_efficiency},
@@ -41,8 +43,8 @@ inline constexpr std::string_view kUplink = "uplink";
 // Returns whether `key` is a figure or property of a device or link model: "latency", "peak_flops.bf16".
 inline bool is_figure_key(std::string_view key) {
   const auto is_named = [key](const auto& entry) { return entry.first == key; };
-  static constexpr std::array<std::string_view, 6> kOthers{"architecture",    "copy_engines", "cores",
-                                                           "multiprocessors", "rates",        "transport"};
+  static constexpr std::array<std::string_view, 7> kOthers{"architecture", "copy_engines", "cores",   "multiprocessors",
+                                                           "rates",        "transport",    "wake_ups"};
   return std::any_of(kDeviceFigures.begin(), kDeviceFigures.end(), is_named) ||
          std::any_of(kLinkFigures.begin(), kLinkFigures.end(), is_named) || key.starts_with("peak_flops.") ||
          std::find(kOthers.begin(), kOthers.end(), key) != kOthers.end();

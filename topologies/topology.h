@@ -66,6 +66,13 @@ struct DeviceRates {
 inline constexpr std::array<std::string_view, 6> kMeasuredKernels{"add_bias",      "copy_many", "relu",
                                                                   "relu_gradient", "softmax",   "sum_axis"};
 
+// How long a thread takes to begin on a core that has been idle for so long.
+struct WakeUp {
+  double idle_s = 0;
+  double time_s = 0;
+};
+inline constexpr double kWakeUpIdleS = 1e-4;  // of DeviceModel::wake_up_s
+
 // A kind of device. For a CPU every rate is that of one core, since a logical CPU device is one thread.
 struct DeviceModel {
   std::string name;            // "NVIDIA H100 SXM5"
@@ -83,7 +90,12 @@ struct DeviceModel {
   Figure synchronize_s;       // host time from the end of work to the return of the call that waits for it
   // For an op that goes as one of many in a CUDA graph; both 0: unknown.
   Figure graph_launch_overhead_s{}, graph_op_overhead_s{};
-  Figure wake_up_s{};  // until a thread that sleeps begins with work that is given to it; 0: unknown, or none sleeps
+  // CPU: until a thread begins with work that is given to it, on a core that has been idle for kWakeUpIdleS; 0:
+  // unknown, or none sleeps. `wake_ups` has the times after other idle times, in rising order.
+  Figure wake_up_s{};
+  Figure wake_call_s{};  // CPU: host time to wake a thread that sleeps, beside the launch
+  Figure hand_over_s{};  // CPU: from when a thread blocks until another one runs on its core; 0: synchronize_s
+  std::vector<WakeUp> wake_ups{};
   Figure input_element_s{};      // host time to take one element from a dataset, without its bytes; 0: unknown
   Figure collective_slowdown{};  // how many times as long ops take beside a collective, at least 1; 0: unknown
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty

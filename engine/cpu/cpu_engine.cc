@@ -38,6 +38,7 @@ Capabilities cpu_capabilities() {
 // Makes devices that are threads over host memory.
 class CpuMachine final : public threads::Machine {
  public:
+  bool computes_on_cores() const override { return true; }
   std::unique_ptr<threads::LocalDevice> make_device(threads::RunContext& context, threads::WorkerState& worker,
                                                     DeviceId id, int index) override {
     return std::make_unique<cpu::CpuDevice>(context, worker, std::move(id), index);

@@ -30,6 +30,7 @@ void CpuStream::hold_back(Nanoseconds start) const {
 }
 
 void CpuStream::execute(Op& op, int step) {
+  waiter_.offer_core();
   const Nanoseconds start = context_.now();
   if (!attempt(op.name, threads::After::success, [&] { tandem::execute(op.kernel); })) return;
   hold_back(start);
@@ -42,6 +43,7 @@ void CpuStream::execute(Op& op, int step) {
 }
 
 void CpuStream::execute(Copy& copy, int step) {
+  waiter_.offer_core();
   const Nanoseconds start = context_.now();
   const std::size_t bytes = copy.to.size_bytes();
   const auto move = [&] {

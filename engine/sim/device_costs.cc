@@ -12,6 +12,7 @@
 #include "engine/kernel_operands.h"
 #include "engine/sim/kernel_constants.h"
 #include "engine/sim/kernel_errors.h"
+#include "topologies/base/portable_math.h"
 #include "topologies/figures.h"
 
 namespace tandem::sim {
@@ -66,7 +67,14 @@ KernelShape product_of(const kernel::Gemm& gemm) {
 
 DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting,
                          bool graphs)
-    : model_(std::move(model)), kernels_(kernel_costs_of(*model_)), waiting_(waiting), notes_(notes) {
+    : model_(std::move(model)),
+      wake_ups_(model_->wake_ups),
+      kernels_(kernel_costs_of(*model_)),
+      waiting_(waiting),
+      notes_(notes) {
+  const auto is_later = [](const WakeUp& sample) { return sample.idle_s > kWakeUpIdleS; };
+  wake_ups_.insert(std::find_if(wake_ups_.begin(), wake_ups_.end(), is_later),
+                   {.idle_s = kWakeUpIdleS, .time_s = model_->wake_up_s.value});
   if (!model_->rates.empty() && concurrency > model_->cores) {
     alone_ = std::make_unique<DeviceCosts>(model_, model_->cores, notes, 1, graphs);
   }
@@ -118,6 +126,18 @@ const RateCurve* DeviceCosts::own_curve(const Op& op) const {
   if (measured == nullptr || measured->kernels.empty()) return nullptr;
   const auto found = measured->kernels.find(measured_name(op.kernel));
   return found == measured->kernels.end() ? nullptr : &found->second;
+}
+
+// The logarithm of the idle time is interpolated; beyond the samples, the nearest one holds.
+double DeviceCosts::wake_up_s(double idle_s) const {
+  use(&model_->wake_ups);
+  const auto next = std::find_if(wake_ups_.begin(), wake_ups_.end(),
+                                 [idle_s](const WakeUp& sample) { return sample.idle_s >= idle_s; });
+  if (next == wake_ups_.begin()) return wake_ups_.front().time_s;
+  if (next == wake_ups_.end()) return wake_ups_.back().time_s;
+  const WakeUp& before = *std::prev(next);
+  const double share = portable::log(idle_s / before.idle_s) / portable::log(next->idle_s / before.idle_s);
+  return before.time_s + share * (next->time_s - before.time_s);
 }
 
 double DeviceCosts::input_s(std::int64_t elements, double bytes) const {

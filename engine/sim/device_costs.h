@@ -59,6 +59,16 @@ class DeviceCosts {
     use(&model_->wake_up_s);
     return model_->wake_up_s.value;
   }
+  // The same for a thread that takes over the core of one that blocks, and on a core that has been idle for so long.
+  double wake_call_s() const {
+    use(&model_->wake_call_s);
+    return model_->wake_call_s.value;
+  }
+  double hand_over_s() const {
+    use(&model_->hand_over_s);
+    return model_->hand_over_s.value > 0 ? model_->hand_over_s.value : synchronize_s();
+  }
+  double wake_up_s(double idle_s) const;
   // The host time to take elements of so many bytes from a dataset; 0 where the model does not say what an element
   // costs.
   double input_s(std::int64_t elements, double bytes) const;
@@ -125,6 +135,7 @@ class DeviceCosts {
   }
 
   std::shared_ptr<const DeviceModel> model_;
+  std::vector<WakeUp> wake_ups_;        // in rising order of idle times; never empty
   std::unique_ptr<DeviceCosts> alone_;  // with as many devices as cores; null where that makes no difference
   std::map<DType, Curves> curves_;
   std::optional<KernelCosts> kernels_;  // of a GPU of known architecture, without measured curves

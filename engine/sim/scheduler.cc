@@ -33,8 +33,8 @@ SimTask& SimTask::current() {
   return *task;
 }
 
-Scheduler::Scheduler(Simulation& simulation, SeededSchedule* schedule, PendingWork pending_work)
-    : simulation_(simulation), schedule_(schedule), pending_work_(std::move(pending_work)) {
+Scheduler::Scheduler(Simulation& simulation, Cores& cores, SeededSchedule* schedule, PendingWork pending_work)
+    : simulation_(simulation), cores_(cores), schedule_(schedule), pending_work_(std::move(pending_work)) {
   Task::set_provider_of_this_thread(&current_task);
 }
 
@@ -57,6 +57,7 @@ void Scheduler::run_body(SimTask& task, const std::function<void()>& body,
   begin_turn(&task);
   try {
     yield();
+    if (task.takes_thread_of != nullptr) begin_thread(*task.takes_thread_of);
     body();
     if (task.debt_s > 0) pay_debt();
   } catch (const simgrid_compat::ActorKilled&) {
@@ -67,6 +68,7 @@ void Scheduler::run_body(SimTask& task, const std::function<void()>& body,
   in_kernel([&] {
     if (thrown && !cause_) cause_ = thrown;
     ended(thrown);
+    if (task.owns_thread) cores_.put_back(*task.thread);
     --live_;
     --runnable_;
     let_one_run();
@@ -105,6 +107,7 @@ void Scheduler::suspend(WaitList& list, const Condition& done, const Text& waits
     task.is_interruptible_ = is_interruptible;
     list.push_back(&task);
     --runnable_;
+    if (task.thread != nullptr && !task.has_lent_thread && !task.is_spending_) cores_.block(*task.thread);
     let_one_run();
     if (!simulation_.is_busy()) check_deadlock();
   });
@@ -135,18 +138,32 @@ void Scheduler::let_one_run() {
   schedule_->take_one(yielding_)->wake_->release();
 }
 
-void Scheduler::wake(SimTask& task) {
+void Scheduler::wake(SimTask& task, Cores::When when) {
   if (!task.is_waiting_) return;
   task.is_waiting_ = false;
   ++runnable_;
-  task.wake_->release();
+  const auto go_on = [&task] { task.wake_->release(); };
+  if (task.thread == nullptr || task.is_spending_) return go_on();
+  cores_.run(*task.thread, when, go_on);
 }
 
-void Scheduler::wake_all(WaitList& list) {
+void Scheduler::wake_all(WaitList& list, Cores::When when) {
   if (list.empty()) return;
   in_kernel([&] {
-    for (SimTask* task : std::exchange(list, {})) wake(*task);
+    for (SimTask* task : std::exchange(list, {})) wake(*task, when);
   });
+}
+
+void Scheduler::begin_thread(Cores::Node& node) {
+  SimTask& task = SimTask::current();
+  in_kernel([&] {
+    task.thread = &cores_.take(node);
+    task.owns_thread = true;
+    cores_.run(*task.thread, Cores::When::now, [&task] { task.wake_->release(); });
+  });
+  begin_turn(nullptr);
+  task.wake_->acquire();
+  begin_turn(&task);
 }
 
 void Scheduler::pay_debt() {
@@ -186,7 +203,7 @@ void Scheduler::fail(std::exception_ptr error, Concerns concerns) {
   error_ = std::move(error);
   in_kernel([&] {
     for (const auto& task : tasks_) {
-      if (task->is_waiting_ && task->is_interruptible_) wake(*task);
+      if (task->is_waiting_ && task->is_interruptible_) wake(*task, Cores::When::now);
     }
   });
 }

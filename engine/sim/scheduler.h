@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/sim/cores.h"
 #include "engine/sim/seeded_schedule.h"
 #include "engine/sim/simulation.h"
 #include "engine/sim/turn_watch.h"
@@ -36,6 +37,12 @@ class SimTask : public Task {
 
   // The task of the running actor; there must be one.
   static SimTask& current();
+
+  // Where tasks are threads:
+  Cores::Node* takes_thread_of = nullptr;  // takes a thread of this node when it starts
+  Cores::Thread* thread = nullptr;         // null: it has a core whenever it wants one
+  bool owns_thread = false;                // and puts it back at its end
+  bool has_lent_thread = false;            // to a task that it waits for
 
   double debt_s = 0;   // host time for issuing work that this task has not spent yet
   Name last_issued{};  // what it has issued last, and where
@@ -65,7 +72,7 @@ class Scheduler {
   // `schedule` chooses among the tasks that yield; null: tasks run in the order in which they become runnable.
   // `pending_work` lists the streams that are not idle, one line each: they count as waiting, and the message of a
   // deadlock names them.
-  Scheduler(Simulation& simulation, SeededSchedule* schedule, PendingWork pending_work);
+  Scheduler(Simulation& simulation, Cores& cores, SeededSchedule* schedule, PendingWork pending_work);
 
   // Starts a task as an actor on the node's host. Its last act is to call `ended` with what it threw, or null.
   void start(std::unique_ptr<SimTask> task, NodeIndex node, std::function<void()> body,
@@ -76,7 +83,8 @@ class Scheduler {
   void wait(WaitList& list, const Condition& done, const Text& waits_for);
   // The same, but returns only when `done`, even in a failed run: for a task whose stack others refer to.
   void wait_uninterrupted(WaitList& list, const Condition& done, const Text& waits_for);
-  void wake_all(WaitList& list);
+  // `when`: what others a stream wakes get a core soon, others now.
+  void wake_all(WaitList& list, Cores::When when = Cores::When::now);
 
   // Lets any other task that could run now go first. Takes no simulated time, and does nothing without a schedule.
   void yield();
@@ -84,6 +92,8 @@ class Scheduler {
   // Spends the current task's debt of host time.
   void pay_debt();
   void sleep(double seconds);
+  // Takes a thread of the node for the current task, and waits until it runs.
+  void begin_thread(Cores::Node& node);
 
   // Ends the run with this exception, unless it has failed before. Wakes the tasks that wait: with this exception if it
   // concerns all of them (a deadlock, a failed op), with RunStopped if it is one task's own.
@@ -106,7 +116,7 @@ class Scheduler {
  private:
   void suspend(WaitList& list, const Condition& done, const Text& waits_for, bool is_interruptible);
   void run_body(SimTask& task, const std::function<void()>& body, const std::function<void(std::exception_ptr)>& ended);
-  void wake(SimTask& task);
+  void wake(SimTask& task, Cores::When when);
   void let_one_run();
   void begin_turn(const SimTask* task);
   // Returns what the chosen tasks, which wait or are about to, and the streams wait for.
@@ -115,6 +125,7 @@ class Scheduler {
   std::string text_of_turn() const;
 
   Simulation& simulation_;
+  Cores& cores_;
   SeededSchedule* schedule_;
   PendingWork pending_work_;
   std::vector<std::unique_ptr<SimTask>> tasks_;  // all that were ever started, in order

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "engine/device.h"
+#include "engine/sim/cores.h"
 #include "engine/sim/device_costs.h"
 
 namespace tandem::sim {
@@ -24,6 +25,7 @@ struct PhysicalDevice {
   NodeIndex node = 0;
   const DeviceCosts* costs = nullptr;    // of the run
   std::shared_ptr<MemoryPool> memory{};  // null until used
+  Cores::Node* threads = nullptr;        // see SimDevice::threads()
 };
 
 class SimDevice : public Device {
@@ -43,6 +45,8 @@ class SimDevice : public Device {
   SimRun& run() { return run_; }
   NodeIndex node() const { return physical_.node; }
   const DeviceCosts& costs() const { return *physical_.costs; }
+  // The cores that its streams' threads run on; null where they are no threads.
+  Cores::Node* threads() const { return physical_.threads; }
   std::string name() const { return id_.text(); }
   // Whether one of its streams executes a collective now. The streams report it, in the kernel.
   bool is_in_collective() const { return work_ && work_->collectives > 0; }

@@ -35,7 +35,8 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, K
       schedule_(options.schedule_seed),
       simulation_(*options.topology, known.router, hosts_, schedule_ ? &*schedule_ : nullptr),
       network_(simulation_),
-      scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
+      cores_(simulation_),
+      scheduler_(simulation_, cores_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
       measured_times_(options.topology->collectives()),
       nccl_(*options.topology, options.nccl, known.communicators),
       shared_(std::make_unique<SimMonitor>(scheduler_)) {
@@ -74,7 +75,13 @@ void SimRun::add_devices() {
   std::vector<int> devices_on(topology().node_count());
   place_devices(options_, [&](const PlacedDevice& placed) { ++devices_on[placed.node]; });
   place_devices(options_, [&](const PlacedDevice& placed) {
-    PhysicalDevice& physical = physical_device(placed.node, devices_on[placed.node]);
+    const bool is_of_threads = options_.workers[static_cast<std::size_t>(placed.worker)].device_type == DeviceType::cpu;
+    int concurrency = devices_on[placed.node];
+    if (const DeviceModel& model = *topology().device(placed.node); is_of_threads && model.wake_up_s.value > 0) {
+      concurrency = std::min(concurrency, std::max(1, model.cores));  // no more threads run
+    }
+    PhysicalDevice& physical = physical_device(placed.node, concurrency);
+    if (is_of_threads && runs(placed.worker)) add_threads(physical);
     devices_.emplace_back(*this, placed.id, static_cast<int>(devices_.size()), placed.worker, physical);
   });
   for (std::size_t worker = 0; worker < options_.workers.size(); ++worker) {
@@ -83,6 +90,16 @@ void SimRun::add_devices() {
       throw Error(fmt::format("two workers are both /job:{}/task:{}", spec.job, spec.task));
     }
   }
+}
+
+// The devices of a CPU are threads where its model says what threads cost.
+void SimRun::add_threads(PhysicalDevice& physical) {
+  const DeviceCosts& costs = *physical.costs;
+  if (physical.threads != nullptr || costs.wake_up_s() <= 0) return;
+  physical.threads =
+      &cores_.add_node(physical.node, {.cores = std::max(1, costs.model().cores),
+                                       .hand_over_s = costs.hand_over_s(),
+                                       .wake_up_s = [&costs](double idle_s) { return costs.wake_up_s(idle_s); }});
 }
 
 PhysicalDevice& SimRun::physical_device(NodeIndex node, int devices_on) {

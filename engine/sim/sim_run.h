@@ -61,6 +61,7 @@ class SimRun {
   }
   Simulation& simulation() { return simulation_; }
   Network& network() { return network_; }
+  Cores& cores() { return cores_; }
   Scheduler& scheduler() { return scheduler_; }
   Notes& notes() { return notes_; }
   CollectiveGroups& groups() { return groups_; }
@@ -92,6 +93,7 @@ class SimRun {
   std::vector<HostSpec> running_hosts() const;
   void add_devices();
   PhysicalDevice& physical_device(NodeIndex node, int devices_on);
+  void add_threads(PhysicalDevice& physical);
   void add_workers();
   SimDevice* find_device(const DeviceId& id);  // null if there is none
   std::vector<std::string> pending_work() const;
@@ -109,6 +111,7 @@ class SimRun {
   std::optional<SeededSchedule> schedule_;
   Simulation simulation_;
   Network network_;
+  Cores cores_;
   Scheduler scheduler_;
   const MeasuredTimes measured_times_;
   CollectiveGroups groups_;

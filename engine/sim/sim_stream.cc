@@ -10,10 +10,6 @@
 namespace tandem::sim {
 namespace {
 
-// A thread that waits stays awake for as long as this before it sleeps, as those of the cpu engine do
-// (engine/threads/waiter.cc).
-constexpr double kStaysAwakeS = 20e-6;
-
 // `seconds` is the sum of all that the op is charged.
 void check_duration(const Op& op, const SimDevice& device, double seconds) {
   if (seconds <= kLatestS) return;
@@ -23,6 +19,10 @@ void check_duration(const Op& op, const SimDevice& device, double seconds) {
 }
 
 }  // namespace
+
+SimStream::SimStream(SimDevice& device, int index) : device_(device), index_(index) {
+  if (Cores::Node* const node = device.threads()) thread_ = std::make_unique<Cores::Thread>(*node, false);
+}
 
 void SimStream::launch(Op op) {
   if (index_ == kComputeStream) drop_leases(op.kernel, device_);
@@ -76,7 +76,7 @@ void SimStream::synchronize() {
   if (finished_ >= target) return;
   scheduler.wait(
       waiting_[target], [&] { return finished_ >= target; }, [this] { return text(); });
-  scheduler.sleep(device_.costs().synchronize_s());
+  if (thread_ == nullptr) scheduler.sleep(device_.costs().synchronize_s());
 }
 
 Record SimStream::make_record(RecordKind kind, Category category, Name name) const {
@@ -102,6 +102,7 @@ double SimStream::charge_launch(Name what, double seconds) {
 
 // Behind other work nothing starts now, so that the kernel is not needed.
 void SimStream::issue(std::unique_ptr<StreamWork> work) {
+  if (thread_ && thread_->is_asleep() && queue_.empty()) SimTask::current().debt_s += device_.costs().wake_call_s();
   device_.run().scheduler().yield();
   if (head_started_) return enqueue(std::move(work));
   in_kernel([&] { enqueue(std::move(work)); });
@@ -109,17 +110,8 @@ void SimStream::issue(std::unique_ptr<StreamWork> work) {
 
 void SimStream::enqueue(std::unique_ptr<StreamWork> work) {
   ++issued_;
-  if (queue_.empty()) {
-    const double date_s = std::max(work->issued_s, Simulation::now_s());
-    work->issued_s = date_s + waking_s(idle_since_s_, date_s);
-  }
   queue_.push_back(std::move(work));
   advance();
-}
-
-double SimStream::waking_s(double since_s, double date_s) const {
-  const double wake_up_s = device_.costs().wake_up_s();
-  return wake_up_s > 0 && date_s - since_s > kStaysAwakeS ? wake_up_s : 0;
 }
 
 void SimStream::advance() {
@@ -127,6 +119,7 @@ void SimStream::advance() {
   is_advancing_ = true;
   while (!head_started_ && !queue_.empty()) start_head();
   is_advancing_ = false;
+  if (thread_ && queue_.empty()) device_.run().cores().block(*thread_);
 }
 
 void SimStream::start_head() {
@@ -134,11 +127,22 @@ void SimStream::start_head() {
   const StreamWork& head = *queue_.front();
   if (queue_.size() > 1) __builtin_prefetch(queue_[1].get());  // of a thousand streams, none has its work in a cache
   if (head.slows_ops()) device_.enter_collective();
-  if (head.starts_before_issue() || head.issued_s <= Simulation::now_s()) return start_issued_head();
+  const bool is_issued = head.issued_s <= Simulation::now_s();
+  if (is_issued || (thread_ == nullptr && head.starts_before_issue())) return start_issued_head();
+  if (thread_) device_.run().cores().block(*thread_);
   device_.run().simulation().at(head.issued_s, [this] { start_issued_head(); });
 }
 
 void SimStream::start_issued_head() {
+  if (thread_ == nullptr) return start_head_on_thread();
+  Cores& cores = device_.run().cores();
+  cores.run(*thread_, Cores::When::now, [this, &cores] {
+    if (!queue_.front()->needs_core()) return start_head_on_thread();
+    cores.offer(*thread_, [this] { start_head_on_thread(); });
+  });
+}
+
+void SimStream::start_head_on_thread() {
   guarded(device_.run().scheduler(), [this] { queue_.front()->start(*this); });
 }
 
@@ -147,18 +151,20 @@ void SimStream::finish_head() {
   queue_.pop_front();
   head_started_ = false;
   ++finished_;
-  idle_since_s_ = Simulation::now_s();
   while (!waiting_.empty() && waiting_.begin()->first <= finished_) {
-    device_.run().scheduler().wake_all(waiting_.begin()->second);
+    device_.run().scheduler().wake_all(waiting_.begin()->second, Cores::When::soon);
     waiting_.erase(waiting_.begin());
   }
   advance();
 }
 
-void SimStream::finish_head_after_wait(double since_s) {
-  const double waking = waking_s(since_s, Simulation::now_s());
-  if (waking <= 0) return finish_head();
-  device_.run().simulation().at(Simulation::now_s() + waking, [this] { finish_head(); });
+void SimStream::begin_wait() {
+  if (thread_) device_.run().cores().block(*thread_);
+}
+
+void SimStream::go_on(Cores::Then then) {
+  if (thread_ == nullptr) return then();
+  device_.run().cores().run(*thread_, Cores::When::soon, std::move(then));
 }
 
 std::string SimStream::text() const {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/device.h"
+#include "engine/sim/cores.h"
 #include "engine/sim/scheduler.h"
 #include "engine/sim/sim_device.h"
 
@@ -23,6 +24,8 @@ class StreamWork {
   virtual std::string text() const = 0;  // "op 'gemm'", for the message of a deadlock
   // Whether start() itself waits for issued_s; otherwise it is not called before that date.
   virtual bool starts_before_issue() const { return false; }
+  // Whether it is work for a core, before which the stream's thread lets others go first.
+  virtual bool needs_core() const { return false; }
   // Whether it runs on the device's multiprocessors and so slows down the ops of other streams.
   virtual bool slows_ops() const { return false; }
 
@@ -31,7 +34,7 @@ class StreamWork {
 
 class SimStream : public Stream {
  public:
-  SimStream(SimDevice& device, int index) : device_(device), index_(index) {}
+  SimStream(SimDevice& device, int index);
 
   Device& device() const override { return device_; }
   int index() const override { return index_; }
@@ -51,26 +54,28 @@ class SimStream : public Stream {
   // Called in the kernel. enqueue() starts the operation immediately if nothing is before it.
   void enqueue(std::unique_ptr<StreamWork> work);
   void finish_head();
-  // The same for a head that has waited since a date: if the stream's thread has fallen asleep, it has to wake up
-  // first.
-  void finish_head_after_wait(double since_s);
+  // The stream's thread, where the device is one; null otherwise.
+  Cores::Thread* thread() const { return thread_.get(); }
+  // For a head that waits for something else than a core: it begins to wait; `then` is called once its thread runs
+  // again.
+  void begin_wait();
+  void go_on(Cores::Then then);
   bool is_idle() const { return queue_.empty(); }
   std::string text() const;  // "stream 0 of /job:..., which is at op 'gemm'"
 
  private:
-  // Returns how long a thread that has had nothing to do since a date takes to begin with work of another date.
-  double waking_s(double since_s, double date_s) const;
   void issue(std::unique_ptr<StreamWork> work);
   void advance();
   void start_head();
   void start_issued_head();
+  void start_head_on_thread();
 
   SimDevice& device_;
   int index_;
   std::deque<std::unique_ptr<StreamWork>> queue_;
   bool head_started_ = false;
   bool is_advancing_ = false;
-  double idle_since_s_ = -1;  // before the run
+  std::unique_ptr<Cores::Thread> thread_;
   std::uint64_t issued_ = 0;
   std::uint64_t finished_ = 0;
   std::map<std::uint64_t, WaitList> waiting_;  // by the number of finished operations they wait for

@@ -47,11 +47,16 @@ SimWorker::SimWorker(SimRun& run, int index, const WorkerSpec& spec, std::vector
 
 SimWorker::~SimWorker() = default;
 
+std::unique_ptr<SimTask> SimWorker::make_task(std::string name) {
+  auto task = std::make_unique<SimTask>(std::move(name), this);
+  task->takes_thread_of = cpu_.threads();
+  return task;
+}
+
 void SimWorker::start(const Program& program) {
   Scheduler& scheduler = run_.scheduler();
   scheduler.start(
-      std::make_unique<SimTask>(fmt::format("worker {}", index_), this), cpu_.node(),
-      [this, &program] { program(*this); },
+      make_task(fmt::format("worker {}", index_)), cpu_.node(), [this, &program] { program(*this); },
       [this, &scheduler](const std::exception_ptr& error) {
         if (error) scheduler.fail(error);
         run_.note_end_of_work(index_);
@@ -63,25 +68,33 @@ Nanoseconds SimWorker::now() {
   return Simulation::now_ns();
 }
 
-void SimWorker::run_concurrently(int n, const std::function<void(int)>& function) {
+// The first function runs on the caller's own thread, which goes on when all have ended.
+void SimWorker::run_functions(int n, const std::function<void(int)>& function, bool take_threads) {
   TANDEM_REQUIRE(n >= 0, "a negative number of functions");
   Scheduler& scheduler = run_.scheduler();
   scheduler.pay_debt();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(n));
   int left = n;
   WaitList list;
-  const std::string& caller = Task::current().name();
+  SimTask& caller = SimTask::current();
+  Cores::Thread* const own = caller.thread;
   for (int i = 0; i < n; ++i) {
+    auto task = std::make_unique<SimTask>(fmt::format("{} replica {}", caller.name(), i), this);
+    if (i == 0) task->thread = own;
+    if (i > 0 && take_threads) task->takes_thread_of = cpu_.threads();
+    SimTask* const started = task.get();
     scheduler.start(
-        std::make_unique<SimTask>(fmt::format("{} replica {}", caller, i), this), cpu_.node(),
-        [&function, i] { function(i); },
-        [&, i](std::exception_ptr error) {
+        std::move(task), cpu_.node(), [&function, i] { function(i); },
+        [&, i, started](std::exception_ptr error) {
           errors[static_cast<std::size_t>(i)] = std::move(error);
-          if (--left == 0) scheduler.wake_all(list);
+          if (--left == 0) return scheduler.wake_all(list);
+          if (started->thread != nullptr && started->thread == own) run_.cores().block(*own);
         });
   }
+  caller.has_lent_thread = n > 0;
   scheduler.wait_uninterrupted(
       list, [&] { return left == 0; }, [&] { return fmt::format("{} of its replicas", left); });
+  caller.has_lent_thread = false;
   scheduler.forget_cause();
   scheduler.throw_if_failed();
   for (const std::exception_ptr& error : errors) {
@@ -89,37 +102,62 @@ void SimWorker::run_concurrently(int n, const std::function<void(int)>& function
   }
 }
 
+void SimWorker::run_concurrently(int n, const std::function<void(int)>& function) {
+  run_functions(n, function, true);
+}
+
 void SimWorker::run_in_turn(int n, const std::function<void(int)>& function) {
   const double wake_up_s = cpu_.costs().wake_up_s();
   if (wake_up_s <= 0 || n <= 1) return run_concurrently(n, function);
   struct Turn {
     bool has_come = false;
-    bool is_awake = false;  // the thread of the function before goes on with this one
+    bool is_awake = false;            // the thread of the function before goes on with this one
+    Cores::Thread* thread = nullptr;  // that one
+    bool owns_thread = false;
     WaitList list{};
   };
   Scheduler& scheduler = run_.scheduler();
   std::vector<Turn> turns(static_cast<std::size_t>(n) + 1);  // the last is nobody's
-  turns.front() = {.has_come = true, .is_awake = true};
+  turns.front() = {.has_come = true, .is_awake = true, .thread = SimTask::current().thread};
   const auto give = [&](int to, bool is_awake) {
     Turn& turn = turns[static_cast<std::size_t>(to)];
     if (turn.has_come) return;
     turn.has_come = true;
     turn.is_awake = is_awake;
+    if (is_awake && to < n) {
+      SimTask& task = SimTask::current();
+      turn.thread = std::exchange(task.thread, nullptr);
+      turn.owns_thread = std::exchange(task.owns_thread, false);
+    }
     scheduler.wake_all(turn.list);
   };
-  run_concurrently(n, [&](int i) {
+  const auto take_turn = [&](int i) {
     Turn& turn = turns[static_cast<std::size_t>(i)];
     scheduler.wait_uninterrupted(
         turn.list, [&] { return turn.has_come; }, [] { return std::string("its turn"); });
-    const AtEnd next([&] {
-      SimTask::current().before_blocking = {};
-      give(i + 1, true);
-    });
-    if (!turn.is_awake) scheduler.sleep(wake_up_s);
-    SimTask::current().before_blocking = [&give, i] { give(i + 1, false); };
-    function(i);
-    scheduler.pay_debt();
-  });
+    SimTask& task = SimTask::current();
+    if (turn.is_awake) {
+      task.thread = turn.thread;
+      task.owns_thread = turn.owns_thread;
+    } else if (Cores::Node* const node = cpu_.threads()) {
+      scheduler.begin_thread(*node);
+    } else {
+      scheduler.sleep(wake_up_s);
+    }
+  };
+  run_functions(
+      n,
+      [&](int i) {
+        if (i > 0) take_turn(i);
+        const AtEnd next([&] {
+          SimTask::current().before_blocking = {};
+          give(i + 1, true);
+        });
+        SimTask::current().before_blocking = [&give, i] { give(i + 1, false); };
+        function(i);
+        scheduler.pay_debt();
+      },
+      false);
 }
 
 // Workers that interact other than in collectives do so one after the other, so none can represent the others.
@@ -150,8 +188,8 @@ void SimWorker::await_end_of_job() {
 std::unique_ptr<BackgroundTask> SimWorker::start_task(std::string_view name, std::function<void()> function) {
   Scheduler& tasks = run_.scheduler();
   auto end = std::make_shared<TaskEnd>();
-  tasks.start(std::make_unique<SimTask>(fmt::format("{} {}", Task::current().name(), name), this), cpu_.node(),
-              std::move(function), [&tasks, end](const std::exception_ptr& error) {
+  tasks.start(make_task(fmt::format("{} {}", Task::current().name(), name)), cpu_.node(), std::move(function),
+              [&tasks, end](const std::exception_ptr& error) {
                 end->has_come = true;
                 tasks.wake_all(end->waiting);
                 if (error) tasks.fail(error);

@@ -42,6 +42,9 @@ class SimWorker : public Worker {
   void start(const Program& program);  // in a task of its own
 
  private:
+  std::unique_ptr<SimTask> make_task(std::string name);
+  // Those that do not take a thread when they start get one later.
+  void run_functions(int n, const std::function<void(int)>& function, bool take_threads);
   void needs_all_workers(std::string_view why) const;
 
   SimRun& run_;

@@ -17,13 +17,15 @@ void SimEvent::synchronize() {
   if (is_complete_) return;
   scheduler.wait(
       waiting_, [this] { return is_complete_; }, [this] { return text(); });
-  scheduler.sleep(device_.costs().synchronize_s());
+  if (device_.threads() == nullptr) scheduler.sleep(device_.costs().synchronize_s());
 }
 
 void SimEvent::complete() {
   is_complete_ = true;
-  device_.run().scheduler().wake_all(waiting_);
-  for (const auto& [stream, since_s] : std::exchange(streams_, {})) stream->finish_head_after_wait(since_s);
+  device_.run().scheduler().wake_all(waiting_, Cores::When::soon);
+  for (SimStream* stream : std::exchange(streams_, {})) {
+    stream->go_on([stream] { stream->finish_head(); });
+  }
 }
 
 std::string SimEvent::text() const {
@@ -114,6 +116,7 @@ void RecordWork::start(SimStream& stream) {
 void WaitWork::start(SimStream& stream) {
   if (event_->is_complete()) return stream.finish_head();
   event_->finish_head_when_complete(stream);
+  stream.begin_wait();
 }
 
 void move_input(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then) {

@@ -17,18 +17,14 @@ class SimEvent : public EventState {
 
   // Called in the kernel.
   void complete();
-  void finish_head_when_complete(SimStream& stream) { streams_.push_back({&stream, Simulation::now_s()}); }
+  void finish_head_when_complete(SimStream& stream) { streams_.push_back(&stream); }
   std::string text() const;
 
  private:
   SimDevice& device_;  // on which it was recorded
   bool is_complete_ = false;
   WaitList waiting_;
-  struct Waiting {
-    SimStream* stream;
-    double since_s;
-  };
-  std::vector<Waiting> streams_;
+  std::vector<SimStream*> streams_;
 };
 
 // What an op holds until it ends: its kernel, in runs with values and where an operand has a lease, which ends with the
@@ -65,6 +61,7 @@ class OpWork : public StreamWork {
       : needs_(std::move(needs)), seconds_(seconds), alone_s_(alone_s), record_(record) {}
   void start(SimStream& stream) override;
   std::string text() const override { return "op '" + record_.name.text() + "'"; }
+  bool needs_core() const override { return true; }
 
  private:
   void end(SimStream& stream);
@@ -79,6 +76,7 @@ class CopyWork : public StreamWork {
   CopyWork(Tensor to, Tensor from, Record record) : to_(std::move(to)), from_(std::move(from)), record_(record) {}
   void start(SimStream& stream) override;
   std::string text() const override { return "a copy"; }
+  bool needs_core() const override { return true; }
 
  private:
   void move(SimStream& stream);

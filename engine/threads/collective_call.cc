@@ -160,6 +160,7 @@ DeadlineExceededError CollectiveCall::deadline_error(int rank, double timeout_s)
 }
 
 void CollectiveCall::work() {
+  control_.cores().serve_line();
   for (std::int64_t block; (block = next_block_.fetch_add(1)) < block_count_;) {
     process(block);
     if (finished_blocks_.fetch_add(1) + 1 == block_count_) finish();

@@ -12,6 +12,7 @@ namespace tandem::threads {
 namespace {
 
 constexpr std::chrono::milliseconds kPeriod{50};
+constexpr std::chrono::milliseconds kTick = Cores::kPatience / 4;
 
 }  // namespace
 
@@ -31,7 +32,11 @@ void DeadlockWatch::watch() {
   Look last = look();
   Clock::time_point last_change = Clock::now();
   std::unique_lock lock(mutex_);
-  while (!ends_.wait_for(lock, kPeriod, [this] { return is_ending_; })) {
+  Clock::time_point next = last_change + kPeriod;
+  while (!ends_.wait_for(lock, kTick, [this] { return is_ending_; })) {
+    control_.cores().relieve();
+    if (Clock::now() < next) continue;
+    next += kPeriod;
     Look now = look();
     const bool has_changed = now.signature != last.signature;
     const bool is_stuck = !has_changed && now.is_stuck() && last.is_stuck();

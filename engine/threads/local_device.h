@@ -34,6 +34,8 @@ class LocalDevice : public Device {
 class Machine {
  public:
   virtual ~Machine() = default;
+  // Whether the threads of its streams compute on the cores of this process.
+  virtual bool computes_on_cores() const { return false; }
   virtual std::unique_ptr<LocalDevice> make_device(RunContext& context, WorkerState& worker, DeviceId id,
                                                    int index) = 0;
   // Returns null when the ranks' streams execute collectives together in host memory. Throws Error for devices that

@@ -30,7 +30,7 @@ StreamBase::StreamBase(RunContext& context, WorkerState& worker, Device& device,
       worker_(worker),
       device_(device),
       index_(index),
-      waiter_(context.control, stream_text(device, index)) {}
+      waiter_(context.control, stream_text(device, index), false) {}
 
 std::string StreamBase::text() const {
   return stream_text(device_, index_);

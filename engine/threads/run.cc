@@ -20,6 +20,7 @@ Run::Run(const Capabilities& capabilities, const EngineOptions& options, std::sh
       neighbours_(machine.neighbours()),
       shared_(std::make_unique<ThreadMonitor>(context_.control)),
       pool_(context_.control) {
+  if (machine.computes_on_cores()) context_.control.cores().limit();
   if (neighbours_ != nullptr) context_.remote_memory = &neighbours_->memory();
   add_workers(options.workers);
 }

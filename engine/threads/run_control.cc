@@ -1,21 +1,12 @@
 #include "engine/threads/run_control.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <exception>
-#include <thread>
 #include <utility>
 
 #include "topologies/base/error.h"
 
 namespace tandem::threads {
-
-int available_cores() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 RunControl::RunControl() : hardware_threads_(available_cores()) {}
 

@@ -13,9 +13,6 @@
 
 namespace tandem::threads {
 
-// Returns how many processors this process may use, which may be fewer than the machine has.
-int available_cores();
-
 class RunControl {
  public:
   RunControl();
@@ -39,6 +36,12 @@ class RunControl {
   // Waits on the calling task's thread. Throws when the run was stopped before or is stopped meanwhile.
   void wait_as_task(const Wait& wait, WaitList* list);
 
+  Cores& cores() { return cores_; }
+  // Whether a thread that spins keeps another one from running.
+  bool is_crowded() const {
+    return cores_.are_limited() ? cores_.has_line()
+                                : active_threads_.load(std::memory_order_relaxed) > hardware_threads_;
+  }
   std::atomic<int>& active_threads() { return active_threads_; }
   int hardware_threads() const { return hardware_threads_; }
   std::atomic<int>& waking_threads() { return waking_threads_; }  // active, but still without a core
@@ -50,6 +53,7 @@ class RunControl {
   std::vector<Waiter*> waiters_;
   std::string deadlock_message_;
   std::atomic<bool> is_stopped_{false};
+  Cores cores_;
   std::atomic<int> active_threads_{0};  // threads that run or are about to
   std::atomic<int> waking_threads_{0};
   static constexpr std::size_t kCpus = 256;

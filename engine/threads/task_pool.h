@@ -39,7 +39,7 @@ class TaskPool {
 
  private:
   struct Thread {
-    explicit Thread(RunControl& control) : waiter(control, "a thread without a task") {}
+    explicit Thread(RunControl& control) : waiter(control, "a thread without a task", true) {}
     Waiter waiter;
     std::atomic<Job*> job{nullptr};
     std::atomic<bool> is_ending{false};

@@ -1,15 +1,13 @@
 #include "engine/threads/waiter.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "engine/threads/futex.h"
 #include "engine/threads/run_control.h"
 #include "topologies/base/error.h"
 
@@ -29,25 +27,6 @@ void relax() {
 #if defined(__x86_64__)
   _mm_pause();
 #endif
-}
-
-// Sleeps in a futex. std::atomic::wait would spin first and yield its core to whatever else the machine runs.
-void sleep_while(std::atomic<int>& value, int old, Clock::time_point until) {
-  static_assert(sizeof(std::atomic<int>) == sizeof(int));
-  while (value.load() == old) {
-    timespec left{};
-    if (until != kNever) {
-      const auto left_ns = std::chrono::nanoseconds(until - Clock::now()).count();
-      if (left_ns <= 0) return;
-      left = {.tv_sec = left_ns / 1'000'000'000, .tv_nsec = left_ns % 1'000'000'000};
-    }
-    syscall(SYS_futex, reinterpret_cast<int*>(&value), FUTEX_WAIT_PRIVATE, old, until == kNever ? nullptr : &left,
-            nullptr, 0);
-  }
-}
-
-void wake_sleeper(std::atomic<int>& value) {
-  syscall(SYS_futex, reinterpret_cast<int*>(&value), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 }  // namespace
@@ -85,7 +64,8 @@ void WaitList::wake(int count) {
   }
 }
 
-Waiter::Waiter(RunControl& control, std::string name) : control_(control), name_(std::move(name)) {
+Waiter::Waiter(RunControl& control, std::string name, bool is_of_tasks)
+    : control_(control), name_(std::move(name)), seat_(is_of_tasks) {
   control_.add(*this);
 }
 
@@ -100,6 +80,9 @@ Waiter& Waiter::of_this_thread() {
 
 void Waiter::use_on_this_thread() {
   current_waiter = this;
+  seat_.use_on_this_thread();
+  control_.cores().request(seat_, Cores::When::now);
+  control_.cores().await(seat_);
   control_.active_threads().fetch_add(1);
   note_cpu();
   const std::lock_guard lock(mutex_);
@@ -110,6 +93,7 @@ void Waiter::leave_this_thread() {
   current_waiter = nullptr;
   control_.active_threads().fetch_sub(1);
   leave_cpu();
+  control_.cores().release(seat_);
   const std::lock_guard lock(mutex_);
   has_thread_ = false;
 }
@@ -152,7 +136,7 @@ bool Waiter::spin(const Wait& wait) {
   const auto end = Clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 8; ++i) {
-      if (control_.active_threads().load(std::memory_order_relaxed) > control_.hardware_threads()) return false;
+      if (control_.is_crowded()) return false;
       if (neighbours.load(std::memory_order_relaxed) > 1) return false;
       relax();
       if (wait.is_over()) return true;
@@ -192,13 +176,16 @@ void Waiter::park(Clock::time_point until) {
   control_.active_threads().fetch_sub(1);
   leave_cpu();
   if (token_.compare_exchange_strong(expected, kParked)) {
-    sleep_while(token_, kParked, until);
+    Cores& cores = control_.cores();
+    cores.release(seat_);
+    cores.are_limited() ? cores.sleep(seat_, until) : sleep_while(token_, kParked, until);
     int parked = kParked;
     if (token_.compare_exchange_strong(parked, kNothing)) {
       control_.active_threads().fetch_add(1);
-    } else {
-      control_.waking_threads().fetch_sub(1);
+      cores.request(seat_, Cores::When::now);
     }
+    cores.await(seat_);
+    if (parked != kParked) control_.waking_threads().fetch_sub(1);
   } else {
     control_.active_threads().fetch_add(1);
   }
@@ -211,7 +198,17 @@ void Waiter::unpark() {
   if (token_.exchange(kPermit) != kParked) return;
   control_.active_threads().fetch_add(1);
   control_.waking_threads().fetch_add(1);
-  wake_sleeper(token_);
+  if (!control_.cores().are_limited()) return wake_sleeper(token_);
+  const bool is_stream = current_waiter != nullptr && !current_waiter->seat_.is_task();
+  control_.cores().request(seat_, is_stream ? Cores::When::soon : Cores::When::now);
+}
+
+void Waiter::offer_core() {
+  Cores& cores = control_.cores();
+  if (!cores.are_limited() || !cores.has_line()) return;
+  leave_cpu();
+  cores.offer(seat_);
+  note_cpu();
 }
 
 Waiter::Observation Waiter::observe() const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/task.h"
+#include "engine/threads/cores.h"
 
 namespace tandem::threads {
 
@@ -66,8 +67,8 @@ struct BeforeBlocking {
 
 class Waiter {
  public:
-  // `name` says who waits where there is no task: a stream.
-  Waiter(RunControl& control, std::string name);
+  // `name` says who waits where there is no task: a stream. `is_of_tasks`: whether its thread runs tasks.
+  Waiter(RunControl& control, std::string name, bool is_of_tasks);
   ~Waiter();
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
@@ -85,6 +86,8 @@ class Waiter {
   // is free, then sleeps until woken through `list` (or unpark).
   bool wait(const Wait& wait, WaitList* list, Stoppable stoppable);
   void unpark();
+  // Lets threads that wait for a core go first, if it is their turn.
+  void offer_core();
 
   // What the deadlock watch sees of a thread.
   enum class State : std::uint8_t { running, idle, blocked, blocked_until_deadline };
@@ -107,6 +110,7 @@ class Waiter {
 
   RunControl& control_;
   const std::string name_;
+  Cores::Seat seat_;
   std::atomic<int> token_{kNothing};
   mutable std::mutex mutex_;  // guards the members down to has_thread_
   const Wait* wait_ = nullptr;

@@ -1,6 +1,7 @@
 #include "scenarios/calibration/figures.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tandem::calibration {
 namespace {
@@ -99,20 +100,41 @@ Statistic synchronize_time(const Measurement& measurement) {
   return statistic_of(times);
 }
 
-std::optional<Statistic> wake_up_time(const Measurement& measurement) {
-  const double launch_s = overheads_of(measurement).launch.median;
-  std::vector<Nanoseconds> issued, begun;
+std::optional<Statistic> hand_over_time(const Measurement& measurement) {
+  std::vector<double> times;
+  const Record* before = nullptr;
   for (const Record& record : measurement.timeline.records) {
+    if (record.name != kHandOverLabel) continue;
+    if (before != nullptr && record.stream != before->stream) {
+      times.push_back(static_cast<double>(std::max<Nanoseconds>(0, record.start_ns - before->end_ns)) * 1e-9);
+    }
+    before = &record;
+  }
+  if (times.empty()) return std::nullopt;
+  return statistic_of(times);
+}
+
+std::vector<MeasuredWakeUp> wake_up_times(const Measurement& measurement) {
+  const double launch_s = overheads_of(measurement).launch.median;
+  std::vector<Nanoseconds> issued, begun, idle;
+  for (const Record& record : measurement.timeline.records) {
+    if (record.name == kIdleLabel) idle.push_back(record.start_ns);
     if (record.name == kWakingOpLabel) begun.push_back(record.start_ns);
     if (record.kind == RecordKind::step && record.step == kWakingStep) issued.push_back(record.start_ns);
   }
   TANDEM_CHECK(issued.size() == begun.size(), "an op that was issued in no step");
-  if (issued.empty()) return std::nullopt;
-  std::vector<double> times;
+  if (issued.empty()) return {};
+  std::array<std::vector<double>, kIdleOps.size()> idle_s, times;
+  std::size_t first_idle = 0;
   for (std::size_t i = 0; i < issued.size(); ++i) {
-    times.push_back(std::max(0.0, static_cast<double>(begun[i] - issued[i]) * 1e-9 - launch_s));
+    const std::size_t which = i % kIdleOps.size();
+    idle_s[which].push_back(static_cast<double>(issued[i] - idle.at(first_idle)) * 1e-9);
+    first_idle += static_cast<std::size_t>(kIdleOps[which]);
+    times[which].push_back(std::max(0.0, static_cast<double>(begun[i] - issued[i]) * 1e-9 - launch_s));
   }
-  return statistic_of(times);
+  std::vector<MeasuredWakeUp> found;
+  for (std::size_t i = 0; i < times.size(); ++i) found.push_back({median_of(idle_s[i]), statistic_of(times[i])});
+  return found;
 }
 
 namespace {
@@ -217,11 +239,15 @@ CopyTimes copies_of(const std::vector<Record>& records, int step, std::optional<
   return times;
 }
 
-// Times calls from the last rank's arrival to the last rank's end, as reports do.
+// Times calls from the last rank's arrival to the last rank's end, as reports do. Where devices are threads, a rank may
+// then wait for a core, which is simulated: what counts is the first rank's end.
 std::vector<CollectiveSample> collective_samples(const Measurement& measurement) {
   std::map<std::pair<std::string, double>, std::vector<double>> times;
-  for (const auto& [record, duration_ns] : collective_timings(measurement.timeline.records)) {
-    times[{record->name, record->bytes}].push_back(static_cast<double>(std::max<Nanoseconds>(1, duration_ns)) * 1e-9);
+  const bool are_threads = measurement.hardware.type == DeviceType::cpu;
+  for (const CollectiveTiming& call : collective_timings(measurement.timeline.records)) {
+    const Nanoseconds took_ns = are_threads ? call.until_first_end_ns : call.duration_ns;
+    times[{call.record->name, call.record->bytes}].push_back(static_cast<double>(std::max<Nanoseconds>(1, took_ns)) *
+                                                             1e-9);
   }
   std::vector<CollectiveSample> samples;
   for (const auto& [key, all] : times) {

@@ -39,8 +39,16 @@ Overheads overheads_of(const Measurement& measurement);  // without records wher
 // Returns the overheads of ops that are launched as graphs, or nothing where they were not measured.
 std::optional<Overheads> graph_overheads_of(const Measurement& measurement);
 Statistic synchronize_time(const Measurement& measurement);
-// Returns the time until a sleeping stream begins with an op, or nothing where it was not measured.
-std::optional<Statistic> wake_up_time(const Measurement& measurement);
+// Returns the time from one stream's op to the next one of another stream that waits for it, or nothing where it was
+// not measured.
+std::optional<Statistic> hand_over_time(const Measurement& measurement);
+// Returns the times until a sleeping stream begins with an op, by how long a core was idle, one for each of kIdleOps,
+// or none where they were not measured.
+struct MeasuredWakeUp {
+  double idle_s = 0;
+  Statistic time;
+};
+std::vector<MeasuredWakeUp> wake_up_times(const Measurement& measurement);
 
 // A rate of one logical device at a size or shape. The spread is that of the times.
 struct Rate {

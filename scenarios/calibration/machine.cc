@@ -65,8 +65,21 @@ void set_overheads(DeviceModel& model, const Measurement& alone, const Sources& 
 
 // Figures of threads of a host, which a device without threads lacks.
 void set_host_times(DeviceModel& model, const Measurement& alone, const Sources& sources) {
-  if (const auto waking = wake_up_time(alone)) {
-    model.wake_up_s = sources.measured(waking->median, waking->relative_spread, "issue to start on a sleeping stream");
+  if (const std::vector<MeasuredWakeUp> waking = wake_up_times(alone); !waking.empty()) {
+    const Statistic& soon = waking.front().time;
+    model.wake_up_s = sources.measured(soon.median, soon.relative_spread, "issue to start on a sleeping stream");
+    for (std::size_t i = 1; i < waking.size() && soon.median > 0; ++i) {
+      model.wake_ups.push_back({waking[i].idle_s, std::max(waking[i].time.median, model.wake_up_s.value)});
+    }
+  }
+  if (!alone.findings.wake_call_s.empty()) {
+    const Statistic call = statistic_of(alone.findings.wake_call_s);
+    model.wake_call_s = sources.measured(std::max(0.0, call.median - model.launch_overhead_s.value),
+                                         call.relative_spread, "host time to issue to a sleeping stream");
+  }
+  if (const auto handing = hand_over_time(alone)) {
+    model.hand_over_s = sources.measured(handing->median, handing->relative_spread,
+                                         "end of an op to start of one of another stream that waits for it");
   }
   if (alone.findings.input_element_s.empty()) return;
   const Statistic element = statistic_of(alone.findings.input_element_s);

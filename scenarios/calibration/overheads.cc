@@ -97,6 +97,25 @@ void Blocker::launch_for(std::size_t device, double seconds) {
 
 namespace {
 
+// Allocates the result of each op, as layers do, and issues a step's worth of them at a time, after the device has used
+// the caches.
+void measure_launches(Worker& worker, const Plan& plan, Blocker& blocker, std::size_t index,
+                      std::vector<double>& launch_s) {
+  Device& device = *worker.devices()[index];
+  constexpr int kOfAStep = 40;
+  const Tensor one = device.allocate(DType::f32, {1});
+  Stream& stream = device.compute_stream();
+  for (int i = 0; i < 3 * plan.repetitions; ++i) {
+    blocker.launch_one(index, kBlockerLabel);
+    device.synchronize();
+    launch_tiny(stream, one, kTinyOpLabel, 1);
+    const Nanoseconds begin = worker.now();
+    for (int n = 0; n < kOfAStep; ++n) launch_tiny(stream, device.allocate(DType::f32, {1}), kTinyOpLabel, 1);
+    launch_s.push_back(seconds_between(begin, worker.now()) / kOfAStep);
+    device.synchronize();
+  }
+}
+
 // Issues the ops of each device in a task of its own, as replicas do.
 void measure_tiny_ops(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
   std::vector<std::vector<double>> launch_s(worker.devices().size());
@@ -105,10 +124,12 @@ void measure_tiny_ops(Worker& worker, const Plan& plan, Blocker& blocker, Findin
     Device& device = *worker.devices()[index];
     Stream& stream = device.compute_stream();
     const Tensor one = device.allocate(DType::f32, {1});
+    const bool is_cpu = device.id().type == DeviceType::cpu;
+    if (is_cpu) measure_launches(worker, plan, blocker, index, launch_s[index]);
     for (int i = 0; i < plan.repetitions; ++i) {
       const Nanoseconds begin = worker.now();
       launch_tiny(stream, one, kTinyOpLabel, kTinyOps);
-      launch_s[index].push_back(seconds_between(begin, worker.now()) / kTinyOps);
+      if (!is_cpu) launch_s[index].push_back(seconds_between(begin, worker.now()) / kTinyOps);
       device.synchronize();
       blocker.launch_for(index, kBlockS);
       launch_tiny(stream, one, kQueuedOpLabel, kQueuedOps);
@@ -130,18 +151,37 @@ void measure_synchronize(Worker& worker, const Plan& plan, Blocker& blocker) {
   }
 }
 
-// Launches an op on a stream that has slept while another stream of the device worked, for about as long as streams
-// sleep within a step: the longer a core has been idle, the longer it takes to wake up.
-void measure_waking(Worker& worker, const Plan& plan, Blocker& blocker) {
+// Launches an op on a stream that has slept while another stream of the device worked, and a core was idle: the longer
+// it was, the longer it takes to wake up.
+void measure_waking(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
   Device& device = *worker.devices().front();
   const Tensor one = device.allocate(DType::f32, {1});
-  for (int i = 0; i < 3 * plan.repetitions; ++i) {
-    blocker.launch_short(0, kBlockerLabel, kCommunicationStream);
+  for (int i = 0; i < 3 * plan.repetitions * static_cast<int>(kIdleOps.size()); ++i) {
+    blocker.launch_short(0, kIdleLabel, kCommunicationStream, kIdleOps[static_cast<std::size_t>(i) % kIdleOps.size()]);
     device.synchronize();
     worker.begin_step(kWakingStep);
+    const Nanoseconds begin = worker.now();
     launch_tiny(device.compute_stream(), one, kWakingOpLabel, 1);
+    findings.wake_call_s.push_back(seconds_between(begin, worker.now()));
     device.synchronize();
     worker.end_step();
+  }
+}
+
+// Lets two streams of a device wait for each other's ops in turn, each of which takes long enough for the other stream
+// to fall asleep.
+void measure_hand_over(Worker& worker, const Plan& plan, Blocker& blocker) {
+  constexpr int kTurns = 8;
+  Device& device = *worker.devices().front();
+  Stream& other = device.stream(kCommunicationStream);
+  for (int i = 0; i < plan.repetitions; ++i) {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      blocker.launch_short(0, kHandOverLabel, kComputeStream, 1);
+      other.wait(device.compute_stream().record());
+      blocker.launch_short(0, kHandOverLabel, kCommunicationStream, 1);
+      device.compute_stream().wait(other.record());
+    }
+    device.synchronize();
   }
 }
 
@@ -152,8 +192,8 @@ double time_of(Worker& worker, const std::function<void()>& issue) {
   return seconds_between(begin, worker.now());
 }
 
-// Takes batches from a shuffled dataset, as training does.
-void measure_input(Worker& worker, const Plan& plan, Findings& findings) {
+// Takes batches from a shuffled dataset, as training does: after the devices have used the caches.
+void measure_input(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
   constexpr std::int64_t kRows = 2048, kColumns = 16, kBatch = 256;
   DatasetIterator batches =
       Dataset::from_tensor_slices({HostArray{.row_shape = {kColumns}, .values = std::vector<float>(kRows * kColumns)},
@@ -163,6 +203,8 @@ void measure_input(Worker& worker, const Plan& plan, Findings& findings) {
           .batch(kBatch)
           .iterator();
   for (int i = 0; i < 3 * plan.repetitions; ++i) {
+    blocker.launch_one(0, kBlockerLabel);
+    synchronize_all(worker);
     const Nanoseconds begin = worker.now();
     batches.next();  // calls Worker::took_input
     findings.input_element_s.push_back(seconds_between(begin, worker.now()) / kBatch);
@@ -175,8 +217,9 @@ void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findi
   measure_tiny_ops(worker, plan, blocker, findings);
   measure_synchronize(worker, plan, blocker);
   if (worker.devices().front()->id().type != DeviceType::cpu) return;
-  measure_waking(worker, plan, blocker);
-  measure_input(worker, plan, findings);
+  measure_waking(worker, plan, blocker, findings);
+  measure_hand_over(worker, plan, blocker);
+  measure_input(worker, plan, blocker, findings);
 }
 
 namespace {

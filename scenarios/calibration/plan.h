@@ -61,6 +61,9 @@ DType storage_of(DType rate);
 // Returns the operations of a Communicator that are measured.
 std::vector<std::string_view> collectives();
 
+// How many ops run while a core is idle, before one wakes it, in turn; a single one takes about kWakeUpIdleS.
+inline constexpr std::array<int, 5> kIdleOps = {1, 3, 10, 30, 60};
+
 // Return the labels that identify records.
 std::string label_of(const GemmShape& shape);
 std::string memory_label(DType dtype, std::int64_t bytes);
@@ -69,6 +72,8 @@ inline constexpr std::string_view kTinyOpLabel = "tiny";           // issued to 
 inline constexpr std::string_view kQueuedOpLabel = "tiny queued";  // behind work, so that the issuing does not count
 inline constexpr std::string_view kBlockerLabel = "work";
 inline constexpr std::string_view kSynchronizeLabel = "synchronize";
-inline constexpr std::string_view kWakingOpLabel = "waking";  // issued to a stream that sleeps
+inline constexpr std::string_view kHandOverLabel = "hand over";  // on two streams, in turn
+inline constexpr std::string_view kIdleLabel = "while idle";     // runs while a core is idle
+inline constexpr std::string_view kWakingOpLabel = "waking";     // issued to a stream that sleeps, thereafter
 
 }  // namespace tandem::calibration

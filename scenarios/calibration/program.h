@@ -46,6 +46,7 @@ struct TinyOp {
 
 struct Findings {
   std::vector<double> launch_s;         // times to issue one op, while each device has a task that issues ops
+  std::vector<double> wake_call_s;      // times to issue one op to a stream that sleeps
   std::vector<double> input_element_s;  // times to take one element from a dataset
   std::vector<GemmShape> gemms;
   // How far copies from the host and products overlap: 1 if both together take as long as the longer one, 0 if they

@@ -15,9 +15,9 @@ class Blocker {
   Blocker(Worker& worker, const Plan& plan);
   void launch_for(std::size_t device, double seconds);
   void launch_one(std::size_t device, std::string_view label) { launch(device, label, kComputeStream, count_); }
-  // Launches an op of an eighth of the usual length, some 0.1 ms on a processor.
-  void launch_short(std::size_t device, std::string_view label, int stream) {
-    launch(device, label, stream, count_ / 8);
+  // Launches ops of an eighth of the usual length, some 0.1 ms on a processor.
+  void launch_short(std::size_t device, std::string_view label, int stream, int ops) {
+    for (int i = 0; i < ops; ++i) launch(device, label, stream, count_ / 8);
   }
 
  private:

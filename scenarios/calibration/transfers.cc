@@ -51,6 +51,20 @@ Operands take(std::string_view operation, std::int64_t part, std::int64_t n, std
   return operands;
 }
 
+// On CPUs, buffers of collectives have just been written, each by the stream that takes part; that decides which caches
+// they are in.
+void write(const Operands& operands, std::span<Stream* const> streams) {
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (streams[i]->device().id().type != DeviceType::cpu) continue;
+    for (const auto* tensors : {&operands.whole, &operands.parts, &operands.other_whole}) {
+      if (tensors->empty()) continue;
+      Op op = op::scale_add((*tensors)[i], (*tensors)[i], 1, 0);
+      op.name = kBlockerLabel;
+      streams[i]->launch(std::move(op));
+    }
+  }
+}
+
 void issue(Communicator& group, std::string_view operation, const Operands& operands,
            std::span<Stream* const> streams) {
   const auto& [whole, parts, other_whole] = operands;
@@ -93,7 +107,9 @@ void measure_collectives(Worker& worker, const Plan& plan, std::span<const Devic
         for (const Pool& pool : pools) pool.touch(elements_of(operation, part, n));
         synchronize_all(worker);
         for (int i = 0; i < (bytes < plan.once_bytes ? kPerRound : 1); ++i) {
-          issue(group, operation, take(operation, part, n, pools), streams);
+          const Operands operands = take(operation, part, n, pools);
+          write(operands, streams);
+          issue(group, operation, operands, streams);
           if (i == 0) synchronize_all(worker);  // the first call finds its streams idle, the others find them busy
         }
         synchronize_all(worker);

@@ -139,6 +139,17 @@ Op kernel_of(std::string_view name, std::int64_t bytes, Pool& pool, const Tensor
   return op::copy_many({to}, {pool.take(to.element_count())});
 }
 
+// Gradients are packed, and what was reduced is unpacked, by another stream than the one that has written them.
+void write_on_other_stream(Device& device, const kernel::CopyMany& copy) {
+  Stream& other = device.stream(kCommunicationStream);
+  for (const Tensor& source : copy.from) {
+    Op op = op::fill(source, 0);
+    op.name = kBlockerLabel;
+    other.launch(std::move(op));
+  }
+  device.compute_stream().wait(other.record());
+}
+
 bool is_measured(std::string_view kernel, std::int64_t bytes) {
   constexpr std::int64_t kMostOfSoftmax = 96 << 10;  // its rate is that of its arithmetic, at any size
   return kernel != "softmax" || bytes <= kMostOfSoftmax;
@@ -167,8 +178,11 @@ void measure_kernels(Worker& worker, const Plan& plan) {
           for (std::size_t d = 0; d < pools.size(); ++d) {
             Op op = kernel_of(name, bytes, pools[d], sums[d], labels[d]);
             op.name = kernel_label(name, bytes);
-            worker.devices()[d]->compute_stream().launch(std::move(op));
+            Device& device = *worker.devices()[d];
+            if (name == "copy_many") write_on_other_stream(device, std::get<kernel::CopyMany>(op.kernel));
+            device.compute_stream().launch(std::move(op));
           }
+          if (name == "copy_many") synchronize_all(worker);
         }
         synchronize_all(worker);
       }

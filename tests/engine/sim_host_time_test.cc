@@ -7,6 +7,7 @@ namespace {
 DeviceModel sleepy_cpu() {
   DeviceModel model = device_model("cpu", 4, 0);
   model.wake_up_s = vendor(50e-6);
+  model.hand_over_s = vendor(5e-6);
   return model;
 }
 
@@ -16,7 +17,7 @@ TEST(SimHostTime, AStreamThatSleepsTakesTimeToWakeUp) {
     stream.launch(cost_only(100e6));  // 100 us
     stream.launch(cost_only(100e6));  // behind it: the stream is awake
     stream.synchronize();
-    stream.launch(cost_only(100e6));  // it still is
+    stream.launch(cost_only(100e6));  // it has given its core to the program
     stream.synchronize();
     worker.devices()[0]->stream(1).launch(cost_only(100e6));
     worker.devices()[0]->stream(1).synchronize();
@@ -25,11 +26,11 @@ TEST(SimHostTime, AStreamThatSleepsTakesTimeToWakeUp) {
   });
   const auto ops = records_of(timeline, RecordKind::op);
   ASSERT_EQ(ops.size(), 5U);
-  EXPECT_EQ(ops[0].start_ns, 50'000);
-  EXPECT_EQ(ops[1].start_ns, 150'000);
-  EXPECT_EQ(ops[2].start_ns, 250'000);
-  EXPECT_EQ(ops[3].start_ns, 350'000 + 50'000) << "a stream that was never used";
-  EXPECT_EQ(ops[4].start_ns, 500'000 + 50'000);
+  EXPECT_EQ(ops[0].start_ns, 50'000 + 50'000) << "the program's own thread wakes up first";
+  EXPECT_EQ(ops[1].start_ns, 200'000);
+  EXPECT_EQ(ops[2].start_ns, 300'000 + 5'000 + 50'000);
+  EXPECT_EQ(ops[3].start_ns, 455'000 + 5'000 + 50'000) << "a stream that was never used";
+  EXPECT_EQ(ops[4].start_ns, 610'000 + 5'000 + 50'000);
 }
 
 TEST(SimHostTime, AStreamFallsAsleepOverALongWaitForAnother) {
@@ -46,7 +47,7 @@ TEST(SimHostTime, AStreamFallsAsleepOverALongWaitForAnother) {
     return ops[1].start_ns - ops[0].end_ns;
   };
   EXPECT_EQ(start_after(10e-6), 0);
-  EXPECT_EQ(start_after(200e-6), 50'000);
+  EXPECT_EQ(start_after(200e-6), 5'000) << "it takes over the core of the first";
 }
 
 TEST(SimHostTime, ReplicasAfterTheFirstBeginInTurnOnThreadsThatSleep) {
@@ -66,7 +67,7 @@ TEST(SimHostTime, ReplicasAfterTheFirstBeginInTurnOnThreadsThatSleep) {
   model.launch_overhead_s = vendor(3e-6);
   EXPECT_THAT(starts(model), testing::Each(0));
   model.wake_up_s = vendor(50e-6);
-  EXPECT_THAT(starts(model), testing::ElementsAre(0, 53'000, 56'000)) << "the second did not block";
+  EXPECT_THAT(starts(model), testing::ElementsAre(50'000, 103'000, 106'000)) << "the second did not block";
 }
 
 TEST(SimHostTime, TakingElementsFromADatasetCostsTheHostTime) {

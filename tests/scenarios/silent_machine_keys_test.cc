@@ -114,7 +114,8 @@ std::map<std::string, std::map<std::string, std::vector<std::string>>> figures_o
     }
     models[device->id]["gemm_efficiency"] = {"0.00001"};
     models[device->id]["memory"] = {"1000"};
-    for (const char* overhead : {"launch_overhead", "op_overhead", "synchronize", "wake_up", "input_element"}) {
+    for (const char* overhead :
+         {"launch_overhead", "op_overhead", "synchronize", "wake_up", "wake_call", "hand_over", "input_element"}) {
       models[device->id][overhead] = {"0.01"};
     }
     models[device->id]["collective_slowdown"] = {"4"};
@@ -152,6 +153,9 @@ TEST(SilentKeys, EveryFigureOfAMachineDecidesSomethingInSomeRun) {
                  "workers: 2, overrides: {gpu: {graph_op_overhead: 1us, graph_launch_overhead: 1us, "
                  "collective_slowdown: 2}}");
   run(stated);
+  std::string threads = jobs("cpu-host", "cpu").begin()->second;
+  threads.replace(threads.find("workers: 2"), 10, "workers: 2, overrides: {cpu: {wake_up: 20us}}");
+  run(threads);
   for (const auto& [key, figure] : kDeviceFigures) EXPECT_TRUE(consulted.contains(std::string(key))) << key;
   for (const auto& [key, figure] : kLinkFigures) EXPECT_TRUE(consulted.contains(std::string(key))) << key;
   for (const char* key : {"architecture", "copy_engines", "multiprocessors", "transport"}) {

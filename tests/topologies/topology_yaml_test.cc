@@ -44,6 +44,9 @@ device_models:
     graph_launch_overhead: 0.1us
     graph_op_overhead: {value: 0.9us, provenance: measured, source: here}
     wake_up: {value: 21us, provenance: measured, source: here}
+    wake_call: 11us
+    hand_over: {value: 4us, provenance: measured, source: here}
+    wake_ups: [{idle: 1ms, time: 30us}, {idle: 4ms, time: 50us}]
     input_element: 0.2us
     collective_slowdown: {value: 1.12, provenance: measured, source: here, spread: 0.01}
     gemm_efficiency: 0.7
@@ -159,6 +162,12 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   EXPECT_EQ(after.collective_slowdown.value, 1.12);
   expect_equal(after.wake_up_s, before.wake_up_s);
   EXPECT_DOUBLE_EQ(after.wake_up_s.value, 21e-6);
+  expect_equal(after.wake_call_s, before.wake_call_s);
+  expect_equal(after.hand_over_s, before.hand_over_s);
+  EXPECT_DOUBLE_EQ(after.hand_over_s.value, 4e-6);
+  ASSERT_EQ(after.wake_ups.size(), 2U);
+  EXPECT_DOUBLE_EQ(after.wake_ups[1].idle_s, 4e-3);
+  EXPECT_DOUBLE_EQ(after.wake_ups[1].time_s, 50e-6);
   expect_equal(after.input_element_s, before.input_element_s);
   EXPECT_DOUBLE_EQ(after.input_element_s.value, 0.2e-6);
   ASSERT_EQ(after.rates[0].kernels.size(), 2U);

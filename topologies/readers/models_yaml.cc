@@ -66,6 +66,18 @@ std::vector<RateSample> read_rate_samples(const YamlReader& list) {
   return samples;
 }
 
+std::vector<WakeUp> read_wake_ups(const YamlReader& list) {
+  std::vector<WakeUp> wake_ups;
+  for (const YamlReader& sample : list.list()) {
+    wake_ups.push_back(
+        {sample.required("idle").quantity(Dimension::seconds), sample.required("time").quantity(Dimension::seconds)});
+    if (wake_ups.size() > 1 && wake_ups.back().idle_s <= wake_ups[wake_ups.size() - 2].idle_s) {
+      sample.optional("idle").error("must be greater than that of the sample before");
+    }
+  }
+  return wake_ups;
+}
+
 // "sm_80", "sm_100a", "gfx942", "gfx90a".
 bool is_architecture(std::string_view text) {
   const bool is_amd = text.starts_with("gfx");
@@ -156,6 +168,9 @@ void read_device_figures(const YamlReader& map, const FigureOrigin& origin, Devi
   read_figure(map.optional("graph_launch_overhead"), Dimension::seconds, origin, true, model.graph_launch_overhead_s);
   read_figure(map.optional("graph_op_overhead"), Dimension::seconds, origin, true, model.graph_op_overhead_s);
   read_figure(map.optional("wake_up"), Dimension::seconds, origin, true, model.wake_up_s);
+  read_figure(map.optional("wake_call"), Dimension::seconds, origin, true, model.wake_call_s);
+  read_figure(map.optional("hand_over"), Dimension::seconds, origin, true, model.hand_over_s);
+  if (const YamlReader wake_ups = map.optional("wake_ups")) model.wake_ups = read_wake_ups(wake_ups);
   read_figure(map.optional("input_element"), Dimension::seconds, origin, true, model.input_element_s);
   read_slowdown(map.optional("collective_slowdown"), origin, model.collective_slowdown);
   read_ratio(map.optional("gemm_efficiency"), origin, model.gemm_efficiency);

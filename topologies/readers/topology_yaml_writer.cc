@@ -160,6 +160,13 @@ class Writer {
     figure("graph_launch_overhead", model.graph_launch_overhead_s, Dimension::seconds);
     figure("graph_op_overhead", model.graph_op_overhead_s, Dimension::seconds);
     figure("wake_up", model.wake_up_s, Dimension::seconds);
+    figure("wake_call", model.wake_call_s, Dimension::seconds);
+    figure("hand_over", model.hand_over_s, Dimension::seconds);
+    if (!model.wake_ups.empty()) line("    wake_ups:");
+    for (const WakeUp& each : model.wake_ups) {
+      line("      - {{idle: {}, time: {}}}", exact(each.idle_s, Dimension::seconds),
+           exact(each.time_s, Dimension::seconds));
+    }
     figure("input_element", model.input_element_s, Dimension::seconds);
     if (!is_unknown(model.collective_slowdown)) {
       line("    collective_slowdown: {}",

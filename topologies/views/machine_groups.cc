@@ -90,6 +90,8 @@ std::vector<FigureName> names_of(const DeviceModel& device) {
       {"graph_launch_overhead", {"us to launch in a graph", 1e-6, true}},
       {"graph_op_overhead", {"us of overhead of an op in a graph", 1e-6, true}},
       {"wake_up", {"us to wake up", 1e-6, true}},
+      {"wake_call", {"us to wake another thread", 1e-6, true}},
+      {"hand_over", {"us to hand over a core", 1e-6, true}},
       {"input_element", {"us for an element of the input", 1e-6, true}},
       {"collective_slowdown", {"of slowdown beside collectives", 1, true}},
       {"gemm_efficiency", {"of efficiency", 1}},

@@ -58,10 +58,29 @@ void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double i
       guarded(run_.scheduler(), [&] { miss_deadline(rank, seconds); });
     });
   }
-  if (++arrived_ == arrivals_.size()) start();
+  if (++arrived_ == arrivals_.size()) return start(stream);
+  stream.begin_wait();
 }
 
-void CollectiveCall::start() {
+// In memory that all ranks share, the threads of ranks that wait help, if there is work for them; as many are woken as
+// there are cores.
+void CollectiveCall::wake_helpers(const SimStream& last) const {
+  constexpr double kBlockBytes = 128 << 10;  // as in engine/threads/collective_call.cc
+  const Cores::Node* const node = last.sim_device().threads();
+  if (node == nullptr) return;
+  const int cores = std::min(node->figures.cores, static_cast<int>(arrivals_.size()));
+  double left = std::min(std::ceil(bytes() / kBlockBytes), static_cast<double>(cores)) - 1;
+  for (const Arrival& arrival : arrivals_) {
+    SimStream& stream = *arrival.stream;
+    if (&stream == &last || stream.sim_device().threads() != node) continue;
+    if (!stream.thread()->is_spinning() && --left < 0) continue;
+    run_.cores().run(*stream.thread(), Cores::When::soon, [] {});
+  }
+  run_.cores().serve_line(*last.sim_device().threads());
+}
+
+void CollectiveCall::start(const SimStream& last) {
+  wake_helpers(last);
   auto self = shared_from_this();
   const auto begin = [self] {
     guarded(self->run_.scheduler(), [&] { simulate(self->run_, *self, [self] { self->end(); }); });
@@ -80,13 +99,26 @@ void CollectiveCall::end() {
   if (run_.carries_values()) apply_effects(*this);
   outputs_.clear();
   inputs_.clear();
-  const Nanoseconds end_ns = Simulation::now_ns();
   for (Arrival& arrival : arrivals_) {
-    arrival.record.end_ns = end_ns;
     arrival.record.algorithm = algorithm_;
-    run_.add_record(arrival.record);
+    if (arrival.stream->thread() == nullptr) add_record(arrival.record);
   }
-  for (Arrival& arrival : arrivals_) arrival.stream->finish_head();
+  for (Arrival& arrival : arrivals_) {
+    if (arrival.stream->thread() == nullptr) {
+      arrival.stream->finish_head();
+    } else {
+      const auto self = shared_from_this();
+      arrival.stream->go_on([self, &arrival] {
+        self->add_record(arrival.record);
+        arrival.stream->finish_head();
+      });
+    }
+  }
+}
+
+void CollectiveCall::add_record(Record& record) const {
+  record.end_ns = Simulation::now_ns();
+  run_.add_record(record);
 }
 
 std::string CollectiveCall::text() const {

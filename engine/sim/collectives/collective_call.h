@@ -58,8 +58,10 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   std::string text() const;  // "all_reduce #5 (4 of 8 devices arrived; missing /job:...)"
 
  private:
-  void start();
+  void start(const SimStream& last);
+  void wake_helpers(const SimStream& last) const;
   void end();
+  void add_record(Record& record) const;
   void miss_deadline(int rank, double timeout_s) const;
 
   struct Arrival {

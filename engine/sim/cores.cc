@@ -1,0 +1,152 @@
+#include "engine/sim/cores.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem::sim {
+namespace {
+
+// As in engine/threads.
+constexpr double kSpinsS = 20e-6, kTurnS = 1e-3;
+constexpr double kPatienceS = 22.5e-3;  // 20 ms, and half a tick of the watch
+
+}  // namespace
+
+Cores::Node& Cores::add_node(NodeIndex index, Figures figures) {
+  std::unique_ptr<Node>& node = nodes_[index];
+  if (node) return *node;
+  node = std::make_unique<Node>();
+  for (int core = 0; core < figures.cores; ++core) node->free.push_back(core);
+  node->idle_since_s.resize(static_cast<std::size_t>(figures.cores), -1);  // before the run
+  node->figures = std::move(figures);
+  return *node;
+}
+
+Cores::Thread& Cores::take(Node& node) {
+  if (node.idle.empty()) {
+    node.pool.push_back(std::make_unique<Thread>(node, true));
+    return *node.pool.back();
+  }
+  Thread* const thread = node.idle.back();
+  node.idle.pop_back();
+  return *thread;
+}
+
+void Cores::put_back(Thread& thread) {
+  thread.node_.idle.push_back(&thread);
+  block(thread);
+}
+
+void Cores::enter(Thread& thread, Thread::State state) {
+  if (thread.state_ == Thread::State::spinning) std::erase(thread.node_.spinning, &thread);
+  thread.state_ = state;
+  thread.since_s_ = Simulation::now_s();
+  ++thread.changes_;
+}
+
+void Cores::run(Thread& thread, When when, Then then) {
+  if (thread.state_ == Thread::State::running) return then();
+  if (thread.state_ == Thread::State::spinning) {
+    const double since_s = thread.since_s_;
+    enter(thread, Thread::State::running);
+    thread.since_s_ = since_s;
+    return then();
+  }
+  if (thread.state_ != Thread::State::asleep) {
+    thread.then_ = std::move(then);
+    return;
+  }
+  queue(thread, false, std::move(then));
+  if (when == When::now) grant(thread.node_);
+  stop_spinning(thread.node_);
+}
+
+void Cores::queue(Thread& thread, bool first, Then then) {
+  thread.then_ = std::move(then);
+  enter(thread, Thread::State::in_line);
+  std::deque<Thread*>& line = thread.is_task_ ? thread.node_.tasks : thread.node_.streams;
+  first ? line.push_front(&thread) : line.push_back(&thread);
+  simulation_.at(Simulation::now_s() + kPatienceS, [this, &thread, number = thread.changes_] {
+    if (thread.changes_ == number) lose_patience(thread);
+  });
+}
+
+void Cores::lose_patience(Thread& thread) {
+  std::deque<Thread*>& line = thread.is_task_ ? thread.node_.tasks : thread.node_.streams;
+  std::erase(line, &thread);
+  go_on(thread);
+}
+
+// Threads that spin see the line, and make room.
+void Cores::stop_spinning(Node& node) {
+  while (node.has_line() && !node.spinning.empty()) release(*node.spinning.front());
+}
+
+void Cores::release(Thread& thread) {
+  enter(thread, Thread::State::asleep);
+  if (thread.core_ < 0) return;
+  Node& node = thread.node_;
+  const int core = std::exchange(thread.core_, -1);
+  node.idle_since_s[static_cast<std::size_t>(core)] = Simulation::now_s();
+  if (node.has_line()) {
+    grant_first(node, core);
+  } else {
+    node.free.push_back(core);
+  }
+  grant(node);
+}
+
+void Cores::block(Thread& thread) {
+  if (thread.state_ != Thread::State::running) return;
+  const double since_s = thread.since_s_;
+  enter(thread, Thread::State::spinning);
+  thread.since_s_ = since_s;
+  if (thread.node_.has_line()) return release(thread);
+  thread.node_.spinning.push_back(&thread);
+  simulation_.at(Simulation::now_s() + kSpinsS, [this, &thread, number = thread.changes_] {
+    if (thread.changes_ == number) release(thread);
+  });
+}
+
+void Cores::offer(Thread& thread, Then then) {
+  Node& node = thread.node_;
+  grant(node);
+  const bool had_turn = Simulation::now_s() - thread.since_s_ > kTurnS;
+  if (!node.has_line() || thread.core_ < 0 || (node.tasks.empty() && !had_turn)) return then();
+  release(thread);
+  queue(thread, !had_turn, std::move(then));
+  grant(node);
+}
+
+void Cores::serve_line(Node& node) {
+  grant(node);
+}
+
+void Cores::grant(Node& node) {
+  while (!node.free.empty() && node.has_line()) {
+    const Thread& first = *(node.tasks.empty() ? node.streams : node.tasks).front();
+    auto found = std::find(node.free.begin(), node.free.end(), first.last_core_);
+    if (found == node.free.end()) found = std::prev(node.free.end());
+    const int core = *found;
+    node.free.erase(found);
+    grant_first(node, core);
+  }
+}
+
+void Cores::grant_first(Node& node, int core) {
+  std::deque<Thread*>& line = node.tasks.empty() ? node.streams : node.tasks;
+  Thread& thread = *line.front();
+  line.pop_front();
+  thread.core_ = thread.last_core_ = core;
+  enter(thread, Thread::State::waking);
+  const double idle_s = Simulation::now_s() - node.idle_since_s[static_cast<std::size_t>(core)];
+  const double after_s = idle_s > 0 ? node.figures.wake_up_s(idle_s) : node.figures.hand_over_s;
+  simulation_.at(Simulation::now_s() + after_s, [this, &thread] { go_on(thread); });
+}
+
+void Cores::go_on(Thread& thread) {
+  enter(thread, Thread::State::running);
+  std::exchange(thread.then_, nullptr)();
+}
+
+}  // namespace tandem::sim
