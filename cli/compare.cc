@@ -135,23 +135,16 @@ void join_launched(CompareFlags& flags) {
   flags.tries = 1;
 }
 
-// A measured run, and what about it was unusual, in words.
-struct MeasuredRun {
-  RunResult result;
-  std::string disturbance{};
-};
-
 // Measures until the machine has the pace of its calibration, before and after, and nothing disturbs it: up to
-// flags.tries times. Keeps the run whose pace was nearest.
+// flags.tries times. Returns the run whose pace was nearest; a note says if that is far.
 template <typename Measure>
-MeasuredRun measure_at_pace(const CompareFlags& flags, const Topology& topology, int devices, Measure&& measure) {
+RunResult measure_at_pace(const CompareFlags& flags, const Topology& topology, int devices, Measure&& measure) {
   constexpr std::chrono::seconds kPause{2};  // changes of pace last for seconds
   const std::optional<MachinePace> usual = pace_of(topology);
-  std::optional<MeasuredRun> best;
+  std::optional<RunResult> best;
   double least = std::numeric_limits<double>::infinity();
   for (int attempt = 0; attempt < flags.tries; ++attempt) {
     if (attempt > 0 && usual) std::this_thread::sleep_for(kPause);
-    MeasuredRun run;
     MachinePace farthest;
     double distance = 0;
     const auto look = [&] {
@@ -162,14 +155,15 @@ MeasuredRun measure_at_pace(const CompareFlags& flags, const Topology& topology,
       distance = std::max(distance, found);
     };
     look();
-    run.result = measure();
+    RunResult result = measure();
     look();
-    if (distance > 1) {
-      run.disturbance =
-          fmt::format("the machine's pace had changed since it was calibrated: {}", change_text(*usual, farthest));
+    const bool has_changed = distance > 1;
+    if (has_changed) {
+      result.report.notes.push_back("the machine's pace had changed since it was calibrated: " +
+                                    change_text(*usual, farthest));
     }
-    const bool is_usual = run.disturbance.empty() && !run.result.report.is_disturbed();
-    if (!best || (distance < least && !run.result.report.is_disturbed()) || is_usual) best = std::move(run);
+    const bool is_usual = !has_changed && !result.report.is_disturbed();
+    if (!best || is_usual || (distance < least && !result.report.is_disturbed())) best = std::move(result);
     least = std::min(least, distance);
     if (is_usual) break;
   }
@@ -233,7 +227,7 @@ int compare_engines(CompareFlags flags) {
     if (!disturbance.empty()) disturbance = "while the machine was calibrated, " + disturbance;
     for (const Variant& variant : variants_of(flags)) {
       const int devices = variant.replicas.value_or(scenario.devices.per_worker) * training_workers(scenario);
-      auto [measured, changed] = measure_at_pace(flags, *topology, devices, [&] {
+      RunResult measured = measure_at_pace(flags, *topology, devices, [&] {
         return run_variant(flags, scenario, variant, flags.engines[0], {}, topology, progress);
       });
       if (!reports_for_job()) continue;
@@ -241,8 +235,7 @@ int compare_engines(CompareFlags flags) {
       if (joined_job() != nullptr) workers = measured.report.workers;
       RunResult predicted = run_variant(flags, scenario, variant, flags.engines[1], workers, topology, progress);
       keep_unused_in_both(measured.report.notes, predicted.report.notes);
-      compared.comparisons.push_back(
-          compare(measured.report, predicted.report, disturbance.empty() ? changed : disturbance));
+      compared.comparisons.push_back(compare(measured.report, predicted.report, disturbance));
       if (!output.wants_page()) continue;
       compared.measured_details = details_json(measured);
       compared.predicted_details = details_json(predicted);

@@ -173,7 +173,10 @@ Comparison compare(const Report& measured, const Report& predicted, const std::s
   note_differences(comparison);
   compare_collectives(comparison);
   comparison.disturbance = calibration_disturbance;
-  if (measured.is_disturbed()) comparison.disturbance = lost_text(*measured.machine_use);
+  if (measured.is_disturbed()) {
+    if (!comparison.disturbance.empty()) comparison.disturbance += "; ";
+    comparison.disturbance += lost_text(*measured.machine_use);
+  }
   if (!comparison.disturbance.empty()) {
     for (ComparedFigure& figure : comparison.figures) figure.error.reset();
     for (ComparedCollective& collective : comparison.collectives) collective.error.reset();

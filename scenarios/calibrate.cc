@@ -164,15 +164,21 @@ class Calibration {
     const int places = calibration::places_of(capabilities_, type);
     Measurement measurement{.devices = devices,
                             .on_each = (devices + places - 1) / places,
+                            .is_of_one_process = true,
                             .hardware = hardware,
                             .parts = std::move(parts)};
     measurement.plan = fitting(plan, hardware.memory_bytes / measurement.on_each);
+    std::string doing;
+    measurement.plan.on_round = [&] {
+      if (options_.progress) options_.progress(doing, done_, runs_);
+    };
     measurement.timeline = open(type, devices)->run([&](Worker& worker) {
       run_program(worker, measurement.plan, measurement.parts, measurement.findings, [&](std::string_view stage) {
-        if (!options_.progress) return;
-        options_.progress(fmt::format("{}, {} of {} devices", stage, devices, devices_), done_, runs_);
+        doing = fmt::format("{}, {} of {} devices", stage, devices, devices_);
+        measurement.plan.begin_round();
       });
     });
+    measurement.plan.on_round = nullptr;
     const std::vector<GpuUse>& uses = measurement.timeline.gpus;
     if (options_.gpus != nullptr) options_.gpus->insert(options_.gpus->end(), uses.begin(), uses.end());
     if (type == DeviceType::gpu && measurement.parts.work) measure_without_records(measurement);

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "engine/launched_job.h"
 #include "reports/statistics.h"
 
 namespace tandem {
@@ -31,6 +32,32 @@ bool read_processors(MachineCounts& counts) {
 
 Nanoseconds nanoseconds_of(const timeval& time) {
   return time.tv_sec * kSecond + time.tv_usec * Nanoseconds{1000};
+}
+
+// Returns the time of the processes that the launcher has started on this machine, beside this one: they have the same
+// parent. The fields of /proc/PID/stat after the name, which may hold anything, are state, parent, ..., and at the 14th
+// and 15th place of the whole line the ticks in user and system mode (proc(5)).
+Nanoseconds time_of_other_ranks() {
+  if (count_variable_of_process().empty()) return 0;
+  const Nanoseconds tick = kSecond / sysconf(_SC_CLK_TCK);
+  Nanoseconds time = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string id = entry.path().filename().string();
+    if (id.find_first_not_of("0123456789") != std::string::npos || id == std::to_string(getpid())) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    if (!std::getline(file, line) || line.rfind(')') == std::string::npos) continue;  // it may end meanwhile
+    std::istringstream fields(line.substr(line.rfind(')') + 1));
+    std::string state, skipped;
+    pid_t parent = 0;
+    std::int64_t user = 0, system = 0;
+    fields >> state >> parent;
+    constexpr int kBetween = 9;
+    for (int i = 0; i < kBetween; ++i) fields >> skipped;
+    if (fields >> user >> system && parent == getppid()) time += (user + system) * tick;
+  }
+  return time;
 }
 
 // The second number of a thread's schedstat is how long it was ready and did not run.
@@ -72,6 +99,7 @@ std::optional<MachineCounts> machine_counts() {
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) != 0 || !read_processors(counts) || !read_threads(counts)) return std::nullopt;
   counts.own = nanoseconds_of(usage.ru_utime) + nanoseconds_of(usage.ru_stime);
+  counts.launch = time_of_other_ranks();
   counts.involuntary_switches = usage.ru_nivcsw;
   counts.frequency_hz = read_frequency(counts.cores);
   return counts;
@@ -81,7 +109,7 @@ MachineUse use_between(const MachineCounts& begin, const MachineCounts& end) {
   MachineUse use{.cores = end.cores};
   use.time = std::chrono::duration_cast<std::chrono::nanoseconds>(end.time - begin.time).count();
   use.own = end.own - begin.own;
-  use.others = std::max<Nanoseconds>(0, end.busy - begin.busy - use.own);
+  use.others = std::max<Nanoseconds>(0, end.busy - begin.busy - use.own - (end.launch - begin.launch));
   use.stolen = end.stolen - begin.stolen;
   use.involuntary_switches = end.involuntary_switches - begin.involuntary_switches;
   use.frequency_hz = {begin.frequency_hz, end.frequency_hz};

@@ -21,6 +21,7 @@ struct MachineCounts {
   Nanoseconds busy = 0;                   // time of all processors, for all programs, to 10 ms
   Nanoseconds stolen = 0;                 // time that a virtual machine wanted and did not get
   Nanoseconds own = 0;                    // time of this process
+  Nanoseconds launch = 0;                 // of the other processes of its launch on this machine, to 10 ms
   std::map<int, Nanoseconds> waited{};    // by its threads: ready, without a processor to run on
   std::int64_t involuntary_switches = 0;  // of this process
   double frequency_hz = 0;                // now: the median of the processors; 0: unknown
@@ -28,7 +29,8 @@ struct MachineCounts {
 
 std::optional<MachineCounts> machine_counts();
 
-// Returns the use between two points in time, without the waits of threads that ended between them.
+// Returns the use between two points in time, without the waits of threads that ended between them. The other ranks of
+// a launch are no others: that a launch lacks cores is part of what is measured.
 MachineUse use_between(const MachineCounts& begin, const MachineCounts& end);
 
 // Adds the readings of another run to `uses`, merged with those of the same GPU.

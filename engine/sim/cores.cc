@@ -140,7 +140,7 @@ void Cores::grant_first(Node& node, int core) {
   thread.core_ = thread.last_core_ = core;
   enter(thread, Thread::State::waking);
   const double idle_s = Simulation::now_s() - node.idle_since_s[static_cast<std::size_t>(core)];
-  const double after_s = idle_s > 0 ? node.figures.wake_up_s(idle_s) : node.figures.hand_over_s;
+  const double after_s = idle_s > 0 ? node.figures.wake_up_s(idle_s) : node.figures.hand_over_s();
   simulation_.at(Simulation::now_s() + after_s, [this, &thread] { go_on(thread); });
 }
 

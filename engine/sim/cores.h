@@ -54,7 +54,7 @@ class Cores {
   // What the threads of a node take, of its device model.
   struct Figures {
     int cores = 1;
-    double hand_over_s = 0;
+    std::function<double()> hand_over_s;
     std::function<double(double idle_s)> wake_up_s;
   };
   struct Node {

@@ -98,7 +98,7 @@ void SimRun::add_threads(PhysicalDevice& physical) {
   if (physical.threads != nullptr || costs.wake_up_s() <= 0) return;
   physical.threads =
       &cores_.add_node(physical.node, {.cores = std::max(1, costs.model().cores),
-                                       .hand_over_s = costs.hand_over_s(),
+                                       .hand_over_s = [&costs] { return costs.hand_over_s(); },
                                        .wake_up_s = [&costs](double idle_s) { return costs.wake_up_s(idle_s); }});
 }
 

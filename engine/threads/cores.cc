@@ -12,8 +12,6 @@
 namespace tandem::threads {
 namespace {
 
-constexpr int kAnyCpu = -1;
-
 std::vector<int> cpus_of(const cpu_set_t& allowed) {
   std::vector<int> cpus;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {

@@ -32,6 +32,8 @@ class Cores {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kPatience{20};
   static constexpr std::chrono::microseconds kTurn{1000};  // of a stream while others wait
+  // Instead of a processor's number: none, or any; and what a thread has inherited from the one that has started it.
+  static constexpr int kAnyCpu = -1, kUnknownCpu = -2;
 
   // What one thread has of the cores. It is used by its own thread, and by those that grant it a core.
   class Seat {
@@ -45,10 +47,11 @@ class Cores {
     const bool is_task_;
     pid_t thread_ = 0;
     std::atomic<int> may_run_{0};
+    int bound_to_ =
+        kUnknownCpu;  // the processor that the system may run its thread on; used by whoever grants it a core
     // Guarded by Cores::mutex_.
-    int cpu_ = -1;  // of its core
-    int last_cpu_ = -1;
-    int bound_to_ = -1;          // the processor that the system may run its thread on; -1: any
+    int cpu_ = kAnyCpu;  // of its core
+    int last_cpu_ = kAnyCpu;
     bool is_kept_ = false;       // requested again before it was released
     Clock::time_point since_{};  // when it got its core, or in line
   };

@@ -243,7 +243,7 @@ CopyTimes copies_of(const std::vector<Record>& records, int step, std::optional<
 // then wait for a core, which is simulated: what counts is the first rank's end.
 std::vector<CollectiveSample> collective_samples(const Measurement& measurement) {
   std::map<std::pair<std::string, double>, std::vector<double>> times;
-  const bool are_threads = measurement.hardware.type == DeviceType::cpu;
+  const bool are_threads = measurement.hardware.type == DeviceType::cpu && measurement.is_of_one_process;
   for (const CollectiveTiming& call : collective_timings(measurement.timeline.records)) {
     const Nanoseconds took_ns = are_threads ? call.until_first_end_ns : call.duration_ns;
     times[{call.record->name, call.record->bytes}].push_back(static_cast<double>(std::max<Nanoseconds>(1, took_ns)) *

@@ -20,6 +20,7 @@ namespace tandem::calibration {
 struct Measurement {
   int devices = 1;
   int on_each = 1;  // logical devices on one physical device
+  bool is_of_one_process = false;
   Hardware hardware{};
   Plan plan{};
   Parts parts{};

@@ -63,14 +63,24 @@ void set_overheads(DeviceModel& model, const Measurement& alone, const Sources& 
       sources.measured(synchronize.median, synchronize.relative_spread, "end of work to return of the wait");
 }
 
+// Where the machine was interrupted, cores were idle for longer than they should: samples rise in both.
+std::vector<WakeUp> wake_ups_of(const std::vector<MeasuredWakeUp>& measured, double least_s) {
+  std::vector<WakeUp> wake_ups;
+  for (std::size_t i = 1; i < measured.size(); ++i) {
+    const double idle_s = measured[i].idle_s;
+    if (idle_s <= (wake_ups.empty() ? kWakeUpIdleS : wake_ups.back().idle_s)) continue;
+    least_s = std::max(least_s, measured[i].time.median);
+    wake_ups.push_back({idle_s, least_s});
+  }
+  return wake_ups;
+}
+
 // Figures of threads of a host, which a device without threads lacks.
 void set_host_times(DeviceModel& model, const Measurement& alone, const Sources& sources) {
   if (const std::vector<MeasuredWakeUp> waking = wake_up_times(alone); !waking.empty()) {
     const Statistic& soon = waking.front().time;
     model.wake_up_s = sources.measured(soon.median, soon.relative_spread, "issue to start on a sleeping stream");
-    for (std::size_t i = 1; i < waking.size() && soon.median > 0; ++i) {
-      model.wake_ups.push_back({waking[i].idle_s, std::max(waking[i].time.median, model.wake_up_s.value)});
-    }
+    if (soon.median > 0) model.wake_ups = wake_ups_of(waking, soon.median);
   }
   if (!alone.findings.wake_call_s.empty()) {
     const Statistic call = statistic_of(alone.findings.wake_call_s);

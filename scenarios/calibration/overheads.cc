@@ -144,6 +144,7 @@ void measure_tiny_ops(Worker& worker, const Plan& plan, Blocker& blocker, Findin
 void measure_synchronize(Worker& worker, const Plan& plan, Blocker& blocker) {
   Stream& stream = worker.devices().front()->compute_stream();
   for (int i = 0; i < 3 * plan.repetitions; ++i) {
+    plan.begin_round();
     blocker.launch_one(0, kSynchronizeLabel);
     stream.synchronize();
     worker.begin_step(kSynchronizedStep);
@@ -157,6 +158,7 @@ void measure_waking(Worker& worker, const Plan& plan, Blocker& blocker, Findings
   Device& device = *worker.devices().front();
   const Tensor one = device.allocate(DType::f32, {1});
   for (int i = 0; i < 3 * plan.repetitions * static_cast<int>(kIdleOps.size()); ++i) {
+    plan.begin_round();
     blocker.launch_short(0, kIdleLabel, kCommunicationStream, kIdleOps[static_cast<std::size_t>(i) % kIdleOps.size()]);
     device.synchronize();
     worker.begin_step(kWakingStep);
@@ -203,6 +205,7 @@ void measure_input(Worker& worker, const Plan& plan, Blocker& blocker, Findings&
           .batch(kBatch)
           .iterator();
   for (int i = 0; i < 3 * plan.repetitions; ++i) {
+    plan.begin_round();
     blocker.launch_one(0, kBlockerLabel);
     synchronize_all(worker);
     const Nanoseconds begin = worker.now();

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,11 @@ struct Plan {
   double warm_up_s = 0;       // time for products that bring clocks and temperatures to those of work
   double shape_budget_s = 0;  // time for one shape, over all rounds
   double dtype_budget_s = 0;  // time for all shapes of a type; sides that exceed it are left out
+  // Called at the begin of each round of measurements, on the worker's task; may throw, to end the run.
+  std::function<void()> on_round{};
+  void begin_round() const {
+    if (on_round) on_round();
+  }
 };
 
 // Returns the plan for devices of this type. A `quick` plan has fewer sizes, and f32 only instead of every type that

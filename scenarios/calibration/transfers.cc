@@ -17,6 +17,7 @@ void measure_route(Worker& worker, const Plan& plan, const Route& route, int ste
   worker.begin_step(step);
   Stream& stream = (route.to == kHost ? from : to).stream(kInputStream);
   for (int round = 0; round < plan.repetitions; ++round) {
+    plan.begin_round();
     for (const std::int64_t bytes : plan.copy_bytes) {
       for (int i = 0; i < kPerRound; ++i) stream.copy(targets.take(bytes / 4), sources.take(bytes / 4));
     }
@@ -101,6 +102,7 @@ void measure_collectives(Worker& worker, const Plan& plan, std::span<const Devic
     pools.emplace_back(worker, *device, DType::f32, pool_bytes, plan.pool_bytes);
   }
   for (int round = 0; round < plan.repetitions; ++round) {
+    plan.begin_round();
     for (const std::string_view operation : collectives()) {
       for (const std::int64_t bytes : plan.collective_bytes) {
         const std::int64_t part = std::max<std::int64_t>(1, bytes / 4 / n);

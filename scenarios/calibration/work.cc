@@ -65,6 +65,7 @@ void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmSh
   std::vector<Pool> inputs = pools_of(worker, storage_of(dtype), std::max(small, 2 * matrix), small);
   std::vector<Pool> outputs = pools_of(worker, storage_of(dtype), std::max(small, matrix), small);
   for (int round = 0; round < plan.repetitions; ++round) {
+    plan.begin_round();
     for (const GemmShape& shape : shapes) {
       for (int i = 0; i < repetitions_of(plan, shape, flops_per_s); ++i) {
         for (std::size_t d = 0; d < inputs.size(); ++d) {
@@ -98,6 +99,7 @@ void measure_memory_of(Worker& worker, const Plan& plan, DType dtype) {
       pools_of(worker, dtype, std::max(plan.pool_bytes, largest(plan.memory_bytes)), plan.pool_bytes);
   const auto size = static_cast<std::int64_t>(size_of(dtype));
   for (int round = 0; round < plan.repetitions; ++round) {
+    plan.begin_round();
     for (const std::int64_t bytes : plan.memory_bytes) {
       const std::int64_t count = std::max<std::int64_t>(1, bytes / (3 * size));  // reads `to` and `a`, writes `to`
       touch_all(pools, count);  // the largest ops of the round before have pushed everything out of the caches
@@ -171,6 +173,7 @@ void measure_kernels(Worker& worker, const Plan& plan) {
     sums.push_back(device->allocate(DType::f32, {kColumns}));
   }
   for (int round = 0; round < plan.repetitions; ++round) {
+    plan.begin_round();
     for (const std::string_view name : kMeasuredKernels) {
       for (const std::int64_t bytes : plan.kernel_bytes) {
         if (!is_measured(name, bytes)) continue;
@@ -198,6 +201,7 @@ void measure_local_copies(Worker& worker, const Plan& plan) {
       pools_of(worker, DType::f32, std::max(plan.pool_bytes, 2 * largest(plan.copy_bytes)), plan.pool_bytes);
   worker.begin_step(kLocalCopies);
   for (int round = 0; round < plan.repetitions; ++round) {
+    plan.begin_round();
     for (const std::int64_t bytes : plan.copy_bytes) {
       touch_all(pools, bytes / 4);
       for (int i = 0; i < kPerRound; ++i) {

@@ -78,6 +78,18 @@ TEST_F(CompareCommand, ShowsNoErrorsOfADisturbedCalibration) {
   EXPECT_THAT(simulated.out, HasSubstr("the topology was measured while disturbed: "));
 }
 
+TEST_F(CompareCommand, SaysThatTheMachineHasChangedItsPace) {
+  const std::string fact = "\"pace of products\": \"";
+  std::string machine = read("machine.yaml");
+  const auto at = machine.find(fact);
+  ASSERT_NE(at, std::string::npos);
+  machine.insert(at + fact.size(), "1");  // some seconds
+  const std::string topology = write("slower.yaml", machine);
+  const Outcome compared = tandem({"compare", write_small_scenario(), "--topology", topology, "--tries", "1"});
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("the machine's pace had changed since it was calibrated: products take 100 %"));
+}
+
 // Built or not: nothing is calibrated instead.
 TEST_F(CompareCommand, SaysWhyGpusCannotBeCompared) {
   const auto why = testing::AnyOf(HasSubstr("engine 'cuda' is not built (built: "),

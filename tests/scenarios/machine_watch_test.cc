@@ -27,6 +27,13 @@ TEST(MachineWatch, TheUseIsTheDifferenceOfTheCounts) {
             (MachineUse{.cores = 2, .time = 100'000'000, .own = 600, .waited = 15, .others = 300}));
 }
 
+TEST(MachineWatch, OtherRanksOfALaunchAreNoOthers) {
+  MachineCounts begin = counts_at(100, 1000, 400, {{7, 50}}), end = counts_at(200, 1900, 1000, {{7, 950}});
+  begin.launch = 300;
+  end.launch = 550;
+  EXPECT_EQ(use_between(begin, end).others, 50);
+}
+
 TEST(MachineWatch, WhatIsLostIsWhatOthersTookWhileTheRunWaited) {
   EXPECT_EQ((MachineUse{.own = 900}.lost()), 0);
   EXPECT_DOUBLE_EQ((MachineUse{.own = 900, .waited = 100, .others = 5000}.lost()), 0.1);
