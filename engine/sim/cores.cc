@@ -44,7 +44,7 @@ void Cores::enter(Thread& thread, Thread::State state) {
   ++thread.changes_;
 }
 
-void Cores::run(Thread& thread, When when, Then then) {
+void Cores::run(Thread& thread, const Node* woken_by, Then then) {
   if (thread.state_ == Thread::State::running) return then();
   if (thread.state_ == Thread::State::spinning) {
     const double since_s = thread.since_s_;
@@ -57,7 +57,7 @@ void Cores::run(Thread& thread, When when, Then then) {
     return;
   }
   queue(thread, false, std::move(then));
-  if (when == When::now) grant(thread.node_);
+  if (woken_by != &thread.node_) grant(thread.node_);
   stop_spinning(thread.node_);
 }
 

@@ -29,8 +29,6 @@ namespace tandem::sim {
 class Cores {
  public:
   using Then = std::function<void()>;
-  // Whether a thread in line gets a free core now, or once the thread that has put it there blocks or starts an op.
-  enum class When : bool { now, soon };
   struct Node;
 
   class Thread {
@@ -75,8 +73,10 @@ class Cores {
   Thread& take(Node& node);
   void put_back(Thread& thread);
 
-  // Calls `then` once the thread runs, which may be before this returns. Replaces what was to be called before.
-  void run(Thread& thread, When when, Then then);
+  // Calls `then` once the thread runs, which may be before this returns. Replaces what was to be called before. A
+  // stream whose thread is of the node `woken_by` will block or start an op at this instant, and makes room then; where
+  // others wake a thread (null, or another node), it gets a free core now.
+  void run(Thread& thread, const Node* woken_by, Then then);
   // Notes that the thread waits.
   void block(Thread& thread);
   // Lets a running stream make room for others between two ops; calls `then` once it may go on.

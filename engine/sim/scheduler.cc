@@ -138,19 +138,19 @@ void Scheduler::let_one_run() {
   schedule_->take_one(yielding_)->wake_->release();
 }
 
-void Scheduler::wake(SimTask& task, Cores::When when) {
+void Scheduler::wake(SimTask& task, const Cores::Node* woken_by) {
   if (!task.is_waiting_) return;
   task.is_waiting_ = false;
   ++runnable_;
   const auto go_on = [&task] { task.wake_->release(); };
   if (task.thread == nullptr || task.is_spending_) return go_on();
-  cores_.run(*task.thread, when, go_on);
+  cores_.run(*task.thread, woken_by, go_on);
 }
 
-void Scheduler::wake_all(WaitList& list, Cores::When when) {
+void Scheduler::wake_all(WaitList& list, const Cores::Node* woken_by) {
   if (list.empty()) return;
   in_kernel([&] {
-    for (SimTask* task : std::exchange(list, {})) wake(*task, when);
+    for (SimTask* task : std::exchange(list, {})) wake(*task, woken_by);
   });
 }
 
@@ -159,7 +159,7 @@ void Scheduler::begin_thread(Cores::Node& node) {
   in_kernel([&] {
     task.thread = &cores_.take(node);
     task.owns_thread = true;
-    cores_.run(*task.thread, Cores::When::now, [&task] { task.wake_->release(); });
+    cores_.run(*task.thread, nullptr, [&task] { task.wake_->release(); });
   });
   begin_turn(nullptr);
   task.wake_->acquire();
@@ -203,7 +203,7 @@ void Scheduler::fail(std::exception_ptr error, Concerns concerns) {
   error_ = std::move(error);
   in_kernel([&] {
     for (const auto& task : tasks_) {
-      if (task->is_waiting_ && task->is_interruptible_) wake(*task, Cores::When::now);
+      if (task->is_waiting_ && task->is_interruptible_) wake(*task, nullptr);
     }
   });
 }

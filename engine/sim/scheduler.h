@@ -83,8 +83,8 @@ class Scheduler {
   void wait(WaitList& list, const Condition& done, const Text& waits_for);
   // The same, but returns only when `done`, even in a failed run: for a task whose stack others refer to.
   void wait_uninterrupted(WaitList& list, const Condition& done, const Text& waits_for);
-  // `when`: what others a stream wakes get a core soon, others now.
-  void wake_all(WaitList& list, Cores::When when = Cores::When::now);
+  // `woken_by`: see Cores::run; null where a task wakes them.
+  void wake_all(WaitList& list, const Cores::Node* woken_by = nullptr);
 
   // Lets any other task that could run now go first. Takes no simulated time, and does nothing without a schedule.
   void yield();
@@ -116,7 +116,7 @@ class Scheduler {
  private:
   void suspend(WaitList& list, const Condition& done, const Text& waits_for, bool is_interruptible);
   void run_body(SimTask& task, const std::function<void()>& body, const std::function<void(std::exception_ptr)>& ended);
-  void wake(SimTask& task, Cores::When when);
+  void wake(SimTask& task, const Cores::Node* woken_by);
   void let_one_run();
   void begin_turn(const SimTask* task);
   // Returns what the chosen tasks, which wait or are about to, and the streams wait for.

@@ -136,7 +136,7 @@ void SimStream::start_head() {
 void SimStream::start_issued_head() {
   if (thread_ == nullptr) return start_head_on_thread();
   Cores& cores = device_.run().cores();
-  cores.run(*thread_, Cores::When::now, [this, &cores] {
+  cores.run(*thread_, nullptr, [this, &cores] {
     if (!queue_.front()->needs_core()) return start_head_on_thread();
     cores.offer(*thread_, [this] { start_head_on_thread(); });
   });
@@ -152,7 +152,7 @@ void SimStream::finish_head() {
   head_started_ = false;
   ++finished_;
   while (!waiting_.empty() && waiting_.begin()->first <= finished_) {
-    device_.run().scheduler().wake_all(waiting_.begin()->second, Cores::When::soon);
+    device_.run().scheduler().wake_all(waiting_.begin()->second, device_.threads());
     waiting_.erase(waiting_.begin());
   }
   advance();
@@ -162,9 +162,9 @@ void SimStream::begin_wait() {
   if (thread_) device_.run().cores().block(*thread_);
 }
 
-void SimStream::go_on(Cores::Then then) {
+void SimStream::go_on(const Cores::Node* woken_by, Cores::Then then) {
   if (thread_ == nullptr) return then();
-  device_.run().cores().run(*thread_, Cores::When::soon, std::move(then));
+  device_.run().cores().run(*thread_, woken_by, std::move(then));
 }
 
 std::string SimStream::text() const {

@@ -56,10 +56,10 @@ class SimStream : public Stream {
   void finish_head();
   // The stream's thread, where the device is one; null otherwise.
   Cores::Thread* thread() const { return thread_.get(); }
-  // For a head that waits for something else than a core: it begins to wait; `then` is called once its thread runs
-  // again.
+  // For a head that waits for something else than a core: it begins to wait; `then` is called once its thread, woken by
+  // a stream of that node, runs again.
   void begin_wait();
-  void go_on(Cores::Then then);
+  void go_on(const Cores::Node* woken_by, Cores::Then then);
   bool is_idle() const { return queue_.empty(); }
   std::string text() const;  // "stream 0 of /job:..., which is at op 'gemm'"
 

@@ -22,9 +22,9 @@ void SimEvent::synchronize() {
 
 void SimEvent::complete() {
   is_complete_ = true;
-  device_.run().scheduler().wake_all(waiting_, Cores::When::soon);
+  device_.run().scheduler().wake_all(waiting_, device_.threads());
   for (SimStream* stream : std::exchange(streams_, {})) {
-    stream->go_on([stream] { stream->finish_head(); });
+    stream->go_on(device_.threads(), [stream] { stream->finish_head(); });
   }
 }
 

@@ -148,5 +148,36 @@ TEST(SimCores, ARankOfACollectiveEndsOnceItHasACore) {
   EXPECT_EQ(collective_timings(timeline.records).front().until_first_end_ns, 100'000);
 }
 
+// Whoever ends a call of several machines runs on one of them; the threads of the others get their cores at once.
+TEST(SimCores, RanksOfOtherMachinesDoNotWaitForTheLastOnesThread) {
+  const auto model = std::make_shared<const DeviceModel>(processor(1));
+  const auto topology = std::make_shared<Topology>("two machines");
+  std::vector<NodeIndex> nodes;
+  for (int worker = 0; worker < 2; ++worker) {
+    nodes.push_back(topology->add_node(
+        {.name = fmt::format("w{}.cpu0", worker), .kind = NodeKind::cpu, .worker = worker, .device = model}));
+  }
+  topology->add_link(nodes[0], nodes[1],
+                     std::make_shared<const LinkModel>(LinkModel{
+                         .kind = LinkKind::network, .bandwidth_bytes_per_s = vendor(1e9), .latency_s = vendor(10e-6)}));
+  EngineOptions options;
+  options.topology = topology;
+  options.workers.clear();
+  for (int task = 0; task < 2; ++task) {
+    options.workers.push_back({.task = task, .device_type = DeviceType::cpu, .device_count = 1});
+  }
+  const Timeline timeline = simulate(std::move(options), [](Worker& worker) {
+    const std::vector<DeviceId> ids = {{"worker", 0, DeviceType::cpu, 0}, {"worker", 1, DeviceType::cpu, 0}};
+    Stream* const stream = &stream_of(worker, 0);
+    stream->launch(work("before", worker.index() == 0 ? 50e-6 : 500e-6));
+    const Tensor tensor = worker.devices().front()->allocate(DType::f32, {1000});
+    worker.communicator(ids).all_reduce({&tensor, 1}, Reduction::sum, {&stream, 1});
+    worker.devices().front()->synchronize();
+  });
+  const auto calls = records_of(timeline, RecordKind::collective);
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_LE(std::abs(calls[0].end_ns - calls[1].end_ns), 50'000) << "the other one's core was idle";
+}
+
 }  // namespace
 }  // namespace tandem

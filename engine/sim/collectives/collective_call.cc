@@ -74,12 +74,13 @@ void CollectiveCall::wake_helpers(const SimStream& last) const {
     SimStream& stream = *arrival.stream;
     if (&stream == &last || stream.sim_device().threads() != node) continue;
     if (!stream.thread()->is_spinning() && --left < 0) continue;
-    run_.cores().run(*stream.thread(), Cores::When::soon, [] {});
+    run_.cores().run(*stream.thread(), node, [] {});
   }
   run_.cores().serve_line(*last.sim_device().threads());
 }
 
 void CollectiveCall::start(const SimStream& last) {
+  finisher_ = last.sim_device().threads();
   wake_helpers(last);
   auto self = shared_from_this();
   const auto begin = [self] {
@@ -108,7 +109,7 @@ void CollectiveCall::end() {
       arrival.stream->finish_head();
     } else {
       const auto self = shared_from_this();
-      arrival.stream->go_on([self, &arrival] {
+      arrival.stream->go_on(finisher_, [self, &arrival] {
         self->add_record(arrival.record);
         arrival.stream->finish_head();
       });

@@ -79,6 +79,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   std::vector<Arrival> arrivals_;  // by place of the rank
   std::size_t arrived_ = 0;
   double last_arrival_s_ = 0;
+  const Cores::Node* finisher_ = nullptr;  // of the last rank to arrive, whose thread ends the call
   Name algorithm_;
   CallDeadline deadline_;
   std::vector<Tensor> outputs_;
