@@ -64,7 +64,7 @@ class Calibration {
     }
     places_ = calibration::places_of(capabilities_, type_);
     devices_ = options.max_devices > 0 ? options.max_devices : default_devices();
-    runs_ = static_cast<int>(numbers_of_devices().size()) + (type_ == DeviceType::cpu ? 0 : 1);
+    runs_ = passes() * static_cast<int>(numbers_of_devices().size()) + (type_ == DeviceType::cpu ? 0 : 1);
   }
 
   Topology run() {
@@ -119,7 +119,9 @@ class Calibration {
     const int used = std::min(places_, devices_);
     const int most = type_ == DeviceType::cpu ? std::min(most_at_a_time(), devices_) : devices_;
     DeviceMeasurements measured{.type = type_, .places = used, .runs = {}};
-    for (const int n : numbers_of_devices()) {
+    const std::vector<int> numbers = numbers_of_devices();
+    for (int i = 0; i < passes() * static_cast<int>(numbers.size()); ++i) {
+      const int n = numbers[static_cast<std::size_t>(i) % numbers.size()];
       calibration::Parts parts{.work = n <= most && (n % places_ == 0 || n == most),
                                .concurrent_copies = type_ == DeviceType::gpu && n == used,
                                .routes = n == used ? routes_between(type_, used) : std::vector<Route>{},
@@ -129,11 +131,26 @@ class Calibration {
       Plan plan = calibration::plan_for(capabilities_, type_, options_.quick, options_.dtypes);
       if (options_.warm_up_s && type_ == DeviceType::gpu) plan.warm_up_s = *options_.warm_up_s;
       if (!measured.runs.empty()) plan.warm_up_s = std::min(plan.warm_up_s, kLaterWarmUpS);
+      plan.repetitions = (plan.repetitions + passes() - 1) / passes();
       note_pace();
-      measured.runs.push_back(measure(type_, n, plan, std::move(parts)));
+      add_pass(measured.runs, measure(type_, n, plan, std::move(parts)));
     }
     note_pace();
     return measured;
+  }
+
+  // A CPU's pace may change for some seconds, so that each number of devices is measured in several passes.
+  int passes() const { return type_ != DeviceType::cpu ? 1 : options_.quick ? 2 : 3; }
+
+  // Adds the measurement to the one of as many devices, if there is one.
+  static void add_pass(std::vector<Measurement>& runs, Measurement&& pass) {
+    const auto known =
+        std::find_if(runs.begin(), runs.end(), [&](const Measurement& run) { return run.devices == pass.devices; });
+    if (known == runs.end()) {
+      runs.push_back(std::move(pass));
+    } else {
+      known->add(std::move(pass));
+    }
   }
 
   void note_pace() {
@@ -147,8 +164,8 @@ class Calibration {
       products.push_back(pace.product_s);
       exchanges.push_back(pace.exchange_s);
     }
-    return {.product_s = calibration::median_of(std::move(products)),
-            .exchange_s = calibration::median_of(std::move(exchanges))};
+    return {.product_s = calibration::lower_quartile_of(std::move(products)),
+            .exchange_s = calibration::lower_quartile_of(std::move(exchanges))};
   }
 
   // Measures one core, for the work that strategies give to the host.

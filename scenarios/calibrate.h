@@ -1,8 +1,9 @@
 // Measures this machine through the engine contract and writes what it finds as a topology the simulator trusts.
 //
 // Every figure comes from timing records of ops, copies and collectives, issued as strategy code issues them, once
-// for each number of devices working at the same time. Figures are medians; the spread is the median absolute
-// deviation over the median. Takes seconds (quick) to minutes; run it on an otherwise idle machine.
+// for each number of devices working at the same time. Figures are medians, those of a CPU's rates lower quartiles over
+// several passes; the spread is the median absolute deviation over the median. Takes seconds (quick) to minutes; run it
+// on an otherwise idle machine.
 #pragma once
 
 #include <functional>

@@ -37,9 +37,16 @@ std::vector<double> intervals_of(const Measurement& measurement, std::string_vie
   return intervals;
 }
 
-Rate rate_of(double amount, const std::vector<double>& times, double in_record_s) {
-  const Statistic time = statistic_of(times);
-  return {.per_s = amount / work_s(time.median, in_record_s), .relative_spread = time.relative_spread};
+// What a CPU shares with others, such as caches, only adds time, for seconds at a time: the lower quartile of several
+// passes is that of its usual pace.
+double usual_of(const Measurement& measurement, const std::vector<double>& times) {
+  return measurement.hardware.type == DeviceType::cpu && measurement.is_of_one_process ? lower_quartile_of(times)
+                                                                                       : median_of(times);
+}
+
+Rate rate_of(const Measurement& measurement, double amount, const std::vector<double>& times, double in_record_s) {
+  return {.per_s = amount / work_s(usual_of(measurement, times), in_record_s),
+          .relative_spread = statistic_of(times).relative_spread};
 }
 
 std::vector<RateSample> samples_of(const std::map<double, Rate>& rates, double factor) {
@@ -72,6 +79,24 @@ Overheads overheads_from(const std::vector<TinyOp>& ops) {
 }
 
 }  // namespace
+
+void Measurement::add(Measurement&& pass) {
+  std::int64_t sequences = 0;
+  for (const Record& record : timeline.records) sequences = std::max(sequences, record.sequence + 1);
+  for (Record& record : pass.timeline.records) {
+    record.sequence += sequences;
+    timeline.records.push_back(record);
+  }
+  const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+  append(findings.launch_s, pass.findings.launch_s);
+  append(findings.wake_call_s, pass.findings.wake_call_s);
+  append(findings.input_element_s, pass.findings.input_element_s);
+  append(findings.gemms, pass.findings.gemms);
+  append(findings.slowdowns, pass.findings.slowdowns);
+  append(findings.unrecorded, pass.findings.unrecorded);
+  append(findings.graphed, pass.findings.graphed);
+  plan.repetitions += pass.plan.repetitions;
+}
 
 Overheads overheads_of(const Measurement& measurement) {
   const Statistic queued = middle_of(intervals_of(measurement, kQueuedOpLabel));
@@ -152,7 +177,8 @@ void add_kernels(const Measurement& measurement, double in_record_s, Rates& rate
     const auto label = record.kind == RecordKind::op ? labels.find(record.name) : labels.end();
     if (label != labels.end()) times[{label->second, record.bytes}].push_back(duration_s(record));
   }
-  for (const auto& [key, all] : times) rates.kernels[key.first][key.second] = rate_of(key.second, all, in_record_s);
+  for (const auto& [key, all] : times)
+    rates.kernels[key.first][key.second] = rate_of(measurement, key.second, all, in_record_s);
 }
 
 }  // namespace
@@ -165,18 +191,18 @@ Rates rates_of(const Measurement& measurement) {
   }
   Rates rates;
   for (const GemmShape& shape : measurement.findings.gemms) {
-    rates.gemm[shape] = rate_of(shape.flops(), durations[label_of(shape)], in_record_s);
+    rates.gemm[shape] = rate_of(measurement, shape.flops(), durations[label_of(shape)], in_record_s);
   }
   for (const DType dtype : measurement.plan.memory_dtypes) {
     const std::int64_t element_bytes = 3 * static_cast<std::int64_t>(size_of(dtype));
     for (const std::int64_t bytes : measurement.plan.memory_bytes) {
       const auto amount = static_cast<double>(std::max<std::int64_t>(1, bytes / element_bytes) * element_bytes);
-      rates.memory[dtype][amount] = rate_of(amount, durations[memory_label(dtype, bytes)], in_record_s);
+      rates.memory[dtype][amount] = rate_of(measurement, amount, durations[memory_label(dtype, bytes)], in_record_s);
     }
   }
   add_kernels(measurement, in_record_s, rates);
   for (const auto& [bytes, times] : copies_of(measurement.timeline.records, kLocalCopies)) {
-    rates.copy[bytes] = rate_of(bytes, times, in_record_s);
+    rates.copy[bytes] = rate_of(measurement, bytes, times, in_record_s);
   }
   return rates;
 }
@@ -255,7 +281,7 @@ std::vector<CollectiveSample> collective_samples(const Measurement& measurement)
     samples.push_back({.operation = key.first,
                        .devices = measurement.devices,
                        .bytes = key.second,
-                       .time_s = time.median,
+                       .time_s = usual_of(measurement, all),
                        .relative_spread = time.relative_spread});
   }
   return samples;

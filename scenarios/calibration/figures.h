@@ -27,6 +27,8 @@ struct Measurement {
   Timeline timeline{};
   Findings findings{};
 
+  // Adds what another run of the same program with as many devices has found.
+  void add(Measurement&& pass);
   // Returns the rate of the node divided by that of one logical device.
   double sharing() const { return on_each > hardware.cores ? static_cast<double>(on_each) / hardware.cores : 1; }
 };

@@ -29,6 +29,13 @@ double rate_alone(const std::vector<SizedTime>& times) {
 
 }  // namespace
 
+double lower_quartile_of(std::vector<double> values) {
+  TANDEM_CHECK(!values.empty(), "a calibration left no records of something it issued");
+  const auto quartile = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::nth_element(values.begin(), quartile, values.end());
+  return *quartile;
+}
+
 double median_of(std::vector<double> values) {
   TANDEM_CHECK(!values.empty(), "a calibration left no records of something it issued");
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -11,6 +11,7 @@ struct Statistic {
 };
 
 // None of these accepts an empty list (TANDEM_CHECK).
+double lower_quartile_of(std::vector<double> values);
 double median_of(std::vector<double> values);
 Statistic statistic_of(const std::vector<double>& values);
 

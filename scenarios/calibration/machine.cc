@@ -23,7 +23,7 @@ class Sources {
  public:
   Sources(const Plan& plan, std::string date) : repetitions_(plan.repetitions), date_(std::move(date)) {}
   Figure measured(double value, double spread, std::string_view what) const {
-    return {value, Provenance::measured, fmt::format("tandem calibrate: {}; median of {} or more", what, repetitions_),
+    return {value, Provenance::measured, fmt::format("tandem calibrate: {}; {} or more times", what, repetitions_),
             date_, spread};
   }
   Figure told(double value, std::string_view by) const {

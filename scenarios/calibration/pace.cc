@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "topologies/base/error.h"
+#include "scenarios/calibration/fit.h"
 
 namespace tandem {
 namespace {
@@ -61,14 +61,6 @@ std::optional<double> fact_of(const Topology& topology, const char* name) {
   return value;
 }
 
-// Interruptions, and threads that had to wake up first, only add time.
-double lower_quartile_of(std::vector<double> values) {
-  TANDEM_CHECK(!values.empty(), "known ops without records");
-  const auto quartile = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
-  std::nth_element(values.begin(), quartile, values.end());
-  return *quartile;
-}
-
 double distance(double before, double now, double usual) {
   if (before <= 0 || now <= 0) return 0;
   return (std::max(before / now, now / before) - 1) / usual;
@@ -100,8 +92,9 @@ MachinePace measure_pace(std::string_view engine, int devices) {
   for (const CollectiveTiming& call : collective_timings(timeline.records)) {
     exchanges.push_back(static_cast<double>(call.until_first_end_ns) * 1e-9);
   }
-  return {.product_s = lower_quartile_of(std::move(products)),
-          .exchange_s = exchanges.empty() ? 0 : lower_quartile_of(std::move(exchanges))};
+  // Interruptions, and threads that had to wake up first, only add time.
+  return {.product_s = calibration::lower_quartile_of(std::move(products)),
+          .exchange_s = exchanges.empty() ? 0 : calibration::lower_quartile_of(std::move(exchanges))};
 }
 
 std::optional<MachinePace> pace_of(const Topology& topology) {

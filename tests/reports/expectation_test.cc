@@ -29,8 +29,8 @@ TEST(Expectation, NamesTheTermThatExplainsMostOfTheGap) {
   const Expectation slower = expectation_of(measured, predicted_report());
   EXPECT_EQ(slower.step_time, 2'000'000);
   EXPECT_NEAR(slower.gap_of(2'200'000), 0.1, 1e-12);
-  EXPECT_EQ(slower.is_normal(2'200'000), true) << "calibrated machines: 18.1 %";
-  EXPECT_EQ(slower.is_normal(2'400'000), false);
+  EXPECT_EQ(slower.is_normal(2'200'000), true) << "calibrated machines: 23.2 %";
+  EXPECT_EQ(slower.is_normal(2'500'000), false);
   EXPECT_EQ(slower.largest->name, "idle and launches");
   EXPECT_EQ(slower.largest->time, 150'000);
 
@@ -97,10 +97,10 @@ TEST(NormalText, SaysWhetherARunIsNormal) {
   measured.summary.per_step.idle += 200'000;
   EXPECT_THAT(expectation_text(measured), HasSubstr("needs --topology FILE"));
   measured.expectation = expectation_of(measured, predicted_report());
-  EXPECT_THAT(expectation_text(measured), HasSubstr("+10.0 % from it, within the model's 18 %"));
+  EXPECT_THAT(expectation_text(measured), HasSubstr("+10.0 % from it, within the model's 23 %"));
   EXPECT_THAT(expectation_text(measured), HasSubstr("of these +200.0 us, idle and launches explains +200.0 us"));
   measured.summary.step_time.mean = measured.summary.step_time.median = 3'000'000;
-  EXPECT_THAT(expectation_text(measured), HasSubstr("OUTSIDE the model's 18 %"));
+  EXPECT_THAT(expectation_text(measured), HasSubstr("OUTSIDE the model's 23 %"));
   measured.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
   EXPECT_THAT(expectation_text(measured), HasSubstr("not compared, for the run was disturbed"));
   EXPECT_TRUE(report_to_json(measured)["expectation"]["gap"].is_null());
