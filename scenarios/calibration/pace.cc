@@ -111,7 +111,7 @@ void set_pace(Topology& topology, const MachinePace& pace) {
 }
 
 double distance_between(const MachinePace& before, const MachinePace& now) {
-  constexpr double kUsualOfProducts = 0.1, kUsualOfExchanges = 0.6;
+  constexpr double kUsualOfProducts = 0.1, kUsualOfExchanges = 0.4;
   return std::max(distance(before.product_s, now.product_s, kUsualOfProducts),
                   distance(before.exchange_s, now.exchange_s, kUsualOfExchanges));
 }

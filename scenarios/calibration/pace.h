@@ -28,7 +28,7 @@ std::optional<MachinePace> pace_of(const Topology& topology);
 void set_pace(Topology& topology, const MachinePace& pace);
 
 // Returns how far the two paces are apart, as a share of what is usual from one minute to the next: 10 % for products
-// and 60 % for exchanges. Above 1, predictions for the one say nothing about the other.
+// and 40 % for exchanges. Above 1, predictions for the one say nothing about the other.
 double distance_between(const MachinePace& before, const MachinePace& now);
 // Returns "products take 15 % longer, exchanges between cores 98 % longer".
 std::string change_text(const MachinePace& before, const MachinePace& now);

@@ -105,7 +105,7 @@ TEST(NormalText, SaysWhetherARunIsNormal) {
   EXPECT_THAT(expectation_text(measured), HasSubstr("not compared, for the run was disturbed"));
   EXPECT_TRUE(report_to_json(measured)["expectation"]["gap"].is_null());
   EXPECT_THAT(expectation_text(predicted_report()),
-              HasSubstr("< 18 %   19 of 20 predictions were: comparisons of a calibrated machine"));
+              HasSubstr("< 23 %   19 of 20 predictions were: comparisons of a calibrated machine"));
 }
 
 TEST(ReportJson, GivesBackWhatIsExpectedAndWhoWaits) {
