@@ -204,7 +204,8 @@ std::vector<CLI::Option*> add_measuring_options(CLI::App& command, CalibrateFlag
           ->check(engine_that_is_a_machine()),
       command
           .add_option("--devices", flags.options.max_devices,
-                      "Measure up to so many logical devices working together (default: every GPU or core, at most 8)")
+                      "Measure up to so many logical devices working together (default: every GPU, or four for each "
+                      "core; at most 8)")
           ->check(CLI::Range(1, 1024)),
       command
           .add_option("--device-type", flags.options.device_type,

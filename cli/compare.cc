@@ -136,11 +136,13 @@ void join_launched(CompareFlags& flags) {
 }
 
 // Measures until the machine has the pace of its calibration, before and after, and nothing disturbs it: up to
-// flags.tries times. Returns the run whose pace was nearest; a note says if that is far.
+// flags.tries times. The ranks of a launch would disturb each other's look at the pace, so they take none. Returns the
+// run whose pace was nearest; a note says if that is far.
 template <typename Measure>
 RunResult measure_at_pace(const CompareFlags& flags, const Topology& topology, int devices, Measure&& measure) {
   constexpr std::chrono::seconds kPause{2};  // changes of pace last for seconds
-  const std::optional<MachinePace> usual = pace_of(topology);
+  const bool knows_pace = flags.device_type == DeviceType::cpu && joined_job() == nullptr;
+  const std::optional<MachinePace> usual = knows_pace ? pace_of(topology) : std::nullopt;
   std::optional<RunResult> best;
   double least = std::numeric_limits<double>::infinity();
   for (int attempt = 0; attempt < flags.tries; ++attempt) {

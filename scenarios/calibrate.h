@@ -20,7 +20,7 @@ namespace tandem {
 
 struct CalibrateOptions {
   // Measures 1..n devices that work at the same time; more than the machine has share its physical ones. 0: every GPU,
-  // or one device for each core; at most 8.
+  // or four CPU devices for each core; at most 8.
   int max_devices = 0;
   bool quick = false;                          // fewer sizes and repetitions
   std::optional<DeviceType> device_type{};     // empty: GPUs where the engine has some, else CPUs

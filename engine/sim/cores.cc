@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/core_rules.h"
+
 namespace tandem::sim {
 namespace {
 
-// As in engine/threads.
-constexpr double kSpinsS = 20e-6, kTurnS = 1e-3;
-constexpr double kPatienceS = 22.5e-3;  // 20 ms, and half a tick of the watch
+constexpr double seconds(std::chrono::nanoseconds time) {
+  return static_cast<double>(time.count()) / 1e9;
+}
+
+constexpr double kSpinsS = seconds(kCoreSpin), kTurnS = seconds(kCoreTurn);
+constexpr double kPatienceS = seconds(kCorePatience) + seconds(kCoreTick) / 2;
 
 }  // namespace
 
@@ -40,16 +45,13 @@ void Cores::put_back(Thread& thread) {
 void Cores::enter(Thread& thread, Thread::State state) {
   if (thread.state_ == Thread::State::spinning) std::erase(thread.node_.spinning, &thread);
   thread.state_ = state;
-  thread.since_s_ = Simulation::now_s();
   ++thread.changes_;
 }
 
 void Cores::run(Thread& thread, const Node* woken_by, Then then) {
   if (thread.state_ == Thread::State::running) return then();
   if (thread.state_ == Thread::State::spinning) {
-    const double since_s = thread.since_s_;
     enter(thread, Thread::State::running);
-    thread.since_s_ = since_s;
     return then();
   }
   if (thread.state_ != Thread::State::asleep) {
@@ -57,7 +59,7 @@ void Cores::run(Thread& thread, const Node* woken_by, Then then) {
     return;
   }
   queue(thread, false, std::move(then));
-  if (woken_by != &thread.node_) grant(thread.node_);
+  if (woken_by != &thread.node_) serve_line(thread.node_);
   stop_spinning(thread.node_);
 }
 
@@ -93,14 +95,12 @@ void Cores::release(Thread& thread) {
   } else {
     node.free.push_back(core);
   }
-  grant(node);
+  serve_line(node);
 }
 
 void Cores::block(Thread& thread) {
   if (thread.state_ != Thread::State::running) return;
-  const double since_s = thread.since_s_;
   enter(thread, Thread::State::spinning);
-  thread.since_s_ = since_s;
   if (thread.node_.has_line()) return release(thread);
   thread.node_.spinning.push_back(&thread);
   simulation_.at(Simulation::now_s() + kSpinsS, [this, &thread, number = thread.changes_] {
@@ -110,19 +110,15 @@ void Cores::block(Thread& thread) {
 
 void Cores::offer(Thread& thread, Then then) {
   Node& node = thread.node_;
-  grant(node);
+  serve_line(node);
   const bool had_turn = Simulation::now_s() - thread.since_s_ > kTurnS;
   if (!node.has_line() || thread.core_ < 0 || (node.tasks.empty() && !had_turn)) return then();
   release(thread);
   queue(thread, !had_turn, std::move(then));
-  grant(node);
+  serve_line(node);
 }
 
 void Cores::serve_line(Node& node) {
-  grant(node);
-}
-
-void Cores::grant(Node& node) {
   while (!node.free.empty() && node.has_line()) {
     const Thread& first = *(node.tasks.empty() ? node.streams : node.tasks).front();
     auto found = std::find(node.free.begin(), node.free.end(), first.last_core_);
@@ -146,6 +142,7 @@ void Cores::grant_first(Node& node, int core) {
 
 void Cores::go_on(Thread& thread) {
   enter(thread, Thread::State::running);
+  thread.since_s_ = Simulation::now_s();
   std::exchange(thread.then_, nullptr)();
 }
 

@@ -44,7 +44,7 @@ class Cores {
     const bool is_task_;
     State state_ = State::asleep;
     int core_ = -1, last_core_ = -1;  // -1: none
-    double since_s_ = 0;              // when it got its core, or in line
+    double since_s_ = 0;              // when it last began to run on its core
     std::uint64_t changes_ = 0;       // of its state
     Then then_{};
   };
@@ -89,7 +89,6 @@ class Cores {
   void queue(Thread& thread, bool first, Then then);
   void stop_spinning(Node& node);
   void release(Thread& thread);
-  void grant(Node& node);
   void grant_first(Node& node, int core);
   void go_on(Thread& thread);
   void lose_patience(Thread& thread);

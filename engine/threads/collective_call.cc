@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/core_rules.h"
 #include "engine/kernels/kernels.h"
 #include "engine/threads/run_control.h"
 
 namespace tandem::threads {
 namespace {
 
-// A block is long enough to stream from memory and to hide the cost of taking it. A part of a block is so short that
-// the sum of all ranks' contributions stays in the first-level cache.
-constexpr std::int64_t kBlockBytes = 128 << 10;
+// A part of a block is so short that the sum of all ranks' contributions stays in the first-level cache.
 constexpr std::int64_t kPartBytes = 16 << 10;
 
 bool has_parts(CollectiveKind kind) {
@@ -30,7 +29,7 @@ std::string call_mark(std::int64_t record_sequence) {
 
 std::int64_t blocks_of(const CollectiveSpec& spec) {
   const std::int64_t bytes = spec.count * static_cast<std::int64_t>(size_of(spec.dtype));
-  return (bytes + kBlockBytes - 1) / kBlockBytes;
+  return (bytes + kCollectiveBlockBytes - 1) / kCollectiveBlockBytes;
 }
 
 }  // namespace
@@ -189,7 +188,7 @@ void CollectiveCall::process(std::int64_t block) {
     return;
   }
   const auto element_bytes = static_cast<std::int64_t>(element_bytes_);
-  const std::int64_t block_elements = kBlockBytes / element_bytes;
+  const std::int64_t block_elements = kCollectiveBlockBytes / element_bytes;
   const std::int64_t part_elements = kPartBytes / element_bytes;
   const bool parts = has_parts(spec_.kind);
   const int owner = static_cast<int>(parts ? block / blocks_per_part_ : block % ranks());

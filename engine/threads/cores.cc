@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/core_rules.h"
 #include "engine/threads/futex.h"
 
 namespace tandem::threads {
@@ -85,7 +86,7 @@ void Cores::offer(Seat& seat) {
     const std::lock_guard lock(mutex_);
     use_free_cores(grants);
     const Clock::time_point now = Clock::now();
-    const bool had_turn = now - seat.since_ > kTurn;
+    const bool had_turn = now - seat.since_ > kCoreTurn;
     if (in_line_.load() > 0 && seat.cpu_ != kAnyCpu && (had_turn || !tasks_.empty())) {
       has_core = false;
       seat.may_run_.store(0);
@@ -115,7 +116,7 @@ void Cores::relieve() {
   {
     const std::lock_guard lock(mutex_);
     use_free_cores(grants);
-    const Clock::time_point latest = Clock::now() - kPatience;
+    const Clock::time_point latest = Clock::now() - kCorePatience;
     for (std::deque<Seat*>* line : {&tasks_, &streams_}) {
       while (!line->empty() && line->front()->since_ < latest) {
         grants.push_back({line->front(), kAnyCpu});

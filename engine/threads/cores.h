@@ -6,8 +6,8 @@
 // devices, then streams, each in the order in which they came. A thread gives its core to the first in line
 //   - when it blocks,
 //   - a stream between two ops, if a task is in line, or if it has had its turn and any thread is.
-// A thread that has waited for kPatience runs anyway and shares a core: ops may be long, and a user's function may wait
-// for something that the engine does not see.
+// A thread that has waited for kCorePatience runs anyway and shares a core: ops may be long, and a user's function may
+// wait for something that the engine does not see.
 //
 // Threads: any.
 #pragma once
@@ -30,8 +30,6 @@ int available_cores();
 class Cores {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kPatience{20};
-  static constexpr std::chrono::microseconds kTurn{1000};  // of a stream while others wait
   // Instead of a processor's number: none, or any; and what a thread has inherited from the one that has started it.
   static constexpr int kAnyCpu = -1, kUnknownCpu = -2;
 
@@ -47,8 +45,7 @@ class Cores {
     const bool is_task_;
     pid_t thread_ = 0;
     std::atomic<int> may_run_{0};
-    int bound_to_ =
-        kUnknownCpu;  // the processor that the system may run its thread on; used by whoever grants it a core
+    int bound_to_ = kUnknownCpu;  // where the system may run its thread; used by whoever grants it a core
     // Guarded by Cores::mutex_.
     int cpu_ = kAnyCpu;  // of its core
     int last_cpu_ = kAnyCpu;
@@ -76,7 +73,7 @@ class Cores {
   void offer(Seat& seat);
   // Gives free cores to those in line.
   void serve_line();
-  // Also lets those run that have waited for kPatience.
+  // Also lets those run that have waited for kCorePatience.
   void relieve();
 
  private:

@@ -6,13 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "engine/core_rules.h"
 #include "topologies/base/error.h"
 
 namespace tandem::threads {
 namespace {
 
 constexpr std::chrono::milliseconds kPeriod{50};
-constexpr std::chrono::milliseconds kTick = Cores::kPatience / 4;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void DeadlockWatch::watch() {
   Clock::time_point last_change = Clock::now();
   std::unique_lock lock(mutex_);
   Clock::time_point next = last_change + kPeriod;
-  while (!ends_.wait_for(lock, kTick, [this] { return is_ending_; })) {
+  while (!ends_.wait_for(lock, kCoreTick, [this] { return is_ending_; })) {
     control_.cores().relieve();
     if (Clock::now() < next) continue;
     next += kPeriod;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/core_rules.h"
 #include "engine/threads/futex.h"
 #include "engine/threads/run_control.h"
 #include "topologies/base/error.h"
@@ -17,9 +18,6 @@
 
 namespace tandem::threads {
 namespace {
-
-// About as long as sleeping and waking takes: longer spinning would cost more than it can save.
-constexpr std::chrono::microseconds kSpinTime{20};
 
 thread_local Waiter* current_waiter = nullptr;
 
@@ -133,7 +131,7 @@ bool Waiter::spin(const Wait& wait) {
   if (wait.is_over()) return true;
   note_cpu();
   const std::atomic<int>& neighbours = control_.active_threads_on(cpu_);
-  const auto end = Clock::now() + kSpinTime;
+  const auto end = Clock::now() + kCoreSpin;
   do {
     for (int i = 0; i < 8; ++i) {
       if (control_.is_crowded()) return false;

@@ -148,7 +148,7 @@ TEST(SimCores, ARankOfACollectiveEndsOnceItHasACore) {
   EXPECT_EQ(collective_timings(timeline.records).front().until_first_end_ns, 100'000);
 }
 
-// Whoever ends a call of several machines runs on one of them; the threads of the others get their cores at once.
+// Whoever ends a call of several machines runs on one of them; the threads of the others do not wait for it.
 TEST(SimCores, RanksOfOtherMachinesDoNotWaitForTheLastOnesThread) {
   const auto model = std::make_shared<const DeviceModel>(processor(1));
   const auto topology = std::make_shared<Topology>("two machines");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/core_rules.h"
 #include "engine/sim/collectives/collective_effects.h"
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/collective_model.h"
@@ -65,18 +66,17 @@ void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double i
 // In memory that all ranks share, the threads of ranks that wait help, if there is work for them; as many are woken as
 // there are cores.
 void CollectiveCall::wake_helpers(const SimStream& last) const {
-  constexpr double kBlockBytes = 128 << 10;  // as in engine/threads/collective_call.cc
-  const Cores::Node* const node = last.sim_device().threads();
+  Cores::Node* const node = last.sim_device().threads();
   if (node == nullptr) return;
   const int cores = std::min(node->figures.cores, static_cast<int>(arrivals_.size()));
-  double left = std::min(std::ceil(bytes() / kBlockBytes), static_cast<double>(cores)) - 1;
+  double left = std::min(std::ceil(bytes() / kCollectiveBlockBytes), static_cast<double>(cores)) - 1;
   for (const Arrival& arrival : arrivals_) {
     SimStream& stream = *arrival.stream;
     if (&stream == &last || stream.sim_device().threads() != node) continue;
     if (!stream.thread()->is_spinning() && --left < 0) continue;
     run_.cores().run(*stream.thread(), node, [] {});
   }
-  run_.cores().serve_line(*last.sim_device().threads());
+  run_.cores().serve_line(*node);
 }
 
 void CollectiveCall::start(const SimStream& last) {
