@@ -172,12 +172,12 @@ Comparison compare(const Report& measured, const Report& predicted, const std::s
   comparison.figures = figures_of(measured, predicted);
   note_differences(comparison);
   compare_collectives(comparison);
-  comparison.disturbance = calibration_disturbance;
+  comparison.calibration_disturbance = comparison.disturbance = calibration_disturbance;
   if (measured.is_disturbed()) {
     if (!comparison.disturbance.empty()) comparison.disturbance += "; ";
     comparison.disturbance += lost_text(*measured.machine_use);
   }
-  if (!comparison.disturbance.empty()) {
+  if (comparison.is_disturbed()) {
     for (ComparedFigure& figure : comparison.figures) figure.error.reset();
     for (ComparedCollective& collective : comparison.collectives) collective.error.reset();
   }

@@ -49,11 +49,13 @@ struct Comparison {
   std::vector<SizeBand> bands;
   // Largest |predicted - measured| / |measured| over the steps for which both have a loss.
   std::optional<double> loss_max_relative_difference;
-  std::string disturbance{};       // what disturbed the run or the calibration, in words; without errors unless empty
-  double noise = 0;                // median absolute deviation / median of the measured step times
-  std::vector<std::string> notes;  // what does not match, or is in only one of the reports
+  std::string calibration_disturbance{};  // what disturbed the calibration, in words; empty: nothing, or it is unknown
+  std::string disturbance{};              // that, and what disturbed the measured run
+  double noise = 0;                       // median absolute deviation / median of the measured step times
+  std::vector<std::string> notes;         // what does not match, or is in only one of the reports
 
-  bool has_parts() const;  // whether both know the parts of a step; else these figures are 0, without an error
+  bool is_disturbed() const { return !disturbance.empty(); }  // then it has no errors
+  bool has_parts() const;                                     // whether both know the parts of a step; else these figures are 0, without an error
   // Returns the figure of that name, which must be one of `figures`.
   const ComparedFigure& figure(std::string_view name) const;
 };

@@ -4,6 +4,7 @@
 
 #include "reports/json_fields.h"
 #include "reports/report_json.h"
+#include "reports/report_text.h"
 
 namespace tandem {
 namespace {
@@ -49,8 +50,9 @@ Json comparison_to_json(const Comparison& comparison) {
   json["replicas"] = comparison.measured.replicas;
   json["cross_device_ops"] = comparison.measured.cross_device_ops;
   json["noise"] = comparison.noise;
-  json["disturbed"] = !comparison.disturbance.empty();
-  if (!comparison.disturbance.empty()) json["disturbance"] = comparison.disturbance;
+  json["disturbed"] = comparison.is_disturbed();
+  if (comparison.is_disturbed()) json["disturbance"] = comparison.disturbance;
+  if (comparison.is_disturbed()) json["calibration_disturbance"] = comparison.calibration_disturbance;
   json["errors"] = std::move(errors);
   json["collectives"] = collectives_to_json(comparison.collectives);
   json["size_bands"] = bands_to_json(comparison.bands);
@@ -61,14 +63,24 @@ Json comparison_to_json(const Comparison& comparison) {
   return json;
 }
 
+// Returns what disturbed the calibration. Earlier versions wrote it in front of what disturbed the run, or only whether
+// anything was disturbed.
+std::string calibration_disturbance_of(const JsonField& entry, const Report& measured) {
+  if (const JsonField field = entry.optional("calibration_disturbance"); field.present()) return field.text();
+  const std::string both = text_or_empty(entry, "disturbance");
+  const JsonField disturbed = entry.optional("disturbed");
+  if (!measured.is_disturbed()) {
+    const bool is_unknown = both.empty() && disturbed.present() && disturbed.boolean();
+    return is_unknown ? "the calibration was disturbed" : both;
+  }
+  const std::size_t end = both.find("; " + lost_text(*measured.machine_use));
+  return end == std::string::npos ? "" : both.substr(0, end);
+}
+
 Comparison comparison_of(const JsonField& entry) {
   const Report measured = report_from_field(entry.required("measured"));
   const Report predicted = report_from_field(entry.required("predicted"));
-  std::string disturbance = text_or_empty(entry, "disturbance");
-  const JsonField disturbed = entry.optional("disturbed");
-  const bool is_unknown = disturbance.empty() && disturbed.present() && disturbed.boolean();
-  if (is_unknown) disturbance = "the calibration was disturbed";  // an earlier version did not say by what
-  return compare(measured, predicted, disturbance);
+  return compare(measured, predicted, calibration_disturbance_of(entry, measured));
 }
 
 }  // namespace

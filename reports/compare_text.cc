@@ -81,7 +81,7 @@ bool is_headline(const Comparison& comparison, const PartRow& row) {
 // Returns the error of a part relative to the measured step: how much of the step's error it explains.
 std::string share_of_step(const Comparison& comparison, const ComparedFigure& part) {
   const ComparedFigure& step = comparison.figure("step_time");
-  return step.measured == 0 || !comparison.disturbance.empty()
+  return step.measured == 0 || comparison.is_disturbed()
              ? "-"
              : error_text((part.predicted - part.measured) / step.measured);
 }
@@ -170,7 +170,7 @@ TextTable table_of(const Comparison& comparison, bool is_headline) {
 
 // Returns the warning that precedes the figures of a disturbed comparison.
 std::string disturbed_text(const Comparison& comparison) {
-  if (comparison.disturbance.empty()) return "";
+  if (!comparison.is_disturbed()) return "";
   return wrapped_list("",
                       words_of(fmt::format("DISTURBED: {}. No errors are shown: they would say nothing of the "
                                            "model. Try again on a machine that nobody else uses.",
@@ -238,7 +238,7 @@ std::string overview_text(const std::vector<Comparison>& comparisons) {
                comparison.measured.deterministic ? "-" : percent_text(comparison.noise),
                error_cell(comparison.figure("compute").error), error_cell(comparison.figure("communication").error)});
     if (step.error) errors.push_back(std::abs(*step.error));
-    disturbed += comparison.disturbance.empty() ? 0 : 1;
+    disturbed += comparison.is_disturbed() ? 1 : 0;
   }
   std::string text;
   if (disturbed > 0) {

@@ -109,6 +109,19 @@ TEST(Compare, ADisturbedMeasurementHasNoErrors) {
   }
 }
 
+TEST(Compare, ADocumentSaysOfTheRunAndOfTheCalibrationWhatDisturbedThem) {
+  const std::string calibration = "while the machine was calibrated, 30.0 % of the time went elsewhere";
+  for (const Comparison& comparison : {compare(disturbed_report(), simulated_report()),
+                                       compare(disturbed_report(), simulated_report(), calibration),
+                                       compare(full_report(), simulated_report(), calibration)}) {
+    nlohmann::ordered_json document = comparisons_to_json({comparison});
+    EXPECT_EQ(comparisons_text(comparisons_from_json(document, "now.json")), comparisons_text({comparison}));
+    document["comparisons"][0].erase("calibration_disturbance");
+    EXPECT_EQ(comparisons_text(comparisons_from_json(document, "earlier.json")),
+              comparisons_text({comparison}));
+  }
+}
+
 TEST(Compare, SaysWhichCollectivesLieOutsideTheCalibration) {
   Report predicted = simulated_report();
   EXPECT_EQ(compare(full_report(), predicted).collectives.at(0).is_extrapolated, std::nullopt) << "there is none";
