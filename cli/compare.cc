@@ -1,11 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
@@ -13,6 +11,7 @@
 #include "cli/join.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/paced_run.h"
 #include "cli/page_document.h"
 #include "cli/phase.h"
 #include "cli/progress_line.h"
@@ -21,12 +20,13 @@
 #include "reports/compare.h"
 #include "reports/report_text.h"
 #include "reports/run_comparison.h"
+#include "reports/strategy_comparison.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/calibrate_cluster.h"
-#include "scenarios/calibration/pace.h"
 #include "scenarios/job.h"
 #include "scenarios/machine_watch.h"
 #include "scenarios/runner.h"
+#include "scenarios/strategy_variants.h"
 #include "scenarios/unused_keys.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 
@@ -45,29 +45,60 @@ struct CompareFlags {
   std::vector<std::string> cross_device_ops;
   std::optional<int> steps;
   int tries = 3;
+  bool all = false;
   bool details = false;
 };
 
-// How a run on each engine differs from the scenario.
+// What is run on both engines.
 struct Variant {
-  std::optional<int> replicas;
-  std::optional<std::string> cross_device_ops;
+  Scenario scenario;
+  std::optional<int> replicas{};  // instead of the scenario's
+  std::optional<std::string> cross_device_ops{};
+  std::string name{};     // with --all: "mirrored on 2 devices"
+  std::string refusal{};  // why it cannot run
 };
 
-std::vector<Variant> variants_of(const CompareFlags& flags) {
-  std::vector<std::optional<std::string>> operations(flags.cross_device_ops.begin(), flags.cross_device_ops.end());
-  if (operations.size() == 1 && operations.front() == "all") {
-    operations.clear();
-    for (const std::string& name : cross_device_ops_names()) {
-      if (name != "auto") operations.emplace_back(name);  // "auto" chooses one of the others
-    }
+std::vector<std::string> operations_of(const CompareFlags& flags) {
+  if (flags.cross_device_ops != std::vector<std::string>{"all"}) return flags.cross_device_ops;
+  std::vector<std::string> operations;
+  for (const std::string& name : cross_device_ops_names()) {
+    if (name != "auto") operations.emplace_back(name);  // "auto" chooses one of the others
   }
+  return operations;
+}
+
+std::vector<int> device_counts(const CompareFlags& flags) {
+  if (!flags.replicas.empty()) return flags.replicas;
+  if (const LaunchedJob* job = joined_job()) return {job->rank().count, 2 * job->rank().count};
+  return {1, 2, 4};
+}
+
+// Returns every strategy on each number of devices.
+std::vector<Variant> all_strategies(const CompareFlags& flags, const Scenario& scenario) {
+  const int ranks = joined_job() == nullptr ? 1 : joined_job()->rank().count;
+  std::vector<Variant> variants;
+  for (StrategyVariant& one : strategy_variants(scenario, device_counts(flags), operations_of(flags), ranks)) {
+    std::string name = one.strategy;
+    if (one.cross_device_ops != "auto") name += ", " + one.cross_device_ops;
+    variants.push_back({.scenario = one.scenario ? std::move(*one.scenario) : scenario,
+                        .name = fmt::format("{} on {} device{}", name, one.devices, one.devices == 1 ? "" : "s"),
+                        .refusal = std::move(one.refusal)});
+  }
+  return variants;
+}
+
+std::vector<Variant> variants_of(const CompareFlags& flags, const Scenario& scenario) {
+  if (flags.all) return all_strategies(flags, scenario);
+  const std::vector<std::string> names = operations_of(flags);
+  std::vector<std::optional<std::string>> operations(names.begin(), names.end());
   if (operations.empty()) operations.emplace_back();
   std::vector<std::optional<int>> replicas(flags.replicas.begin(), flags.replicas.end());
   if (replicas.empty()) replicas.emplace_back();
   std::vector<Variant> variants;
   for (const auto& count : replicas) {
-    for (const auto& operation : operations) variants.push_back({.replicas = count, .cross_device_ops = operation});
+    for (const auto& operation : operations) {
+      variants.push_back({.scenario = scenario, .replicas = count, .cross_device_ops = operation});
+    }
   }
   return variants;
 }
@@ -105,8 +136,9 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   }
   CalibrateOptions options;
   options.quick = true;
+  const std::vector<int> counts = flags.all ? device_counts(flags) : flags.replicas;
   options.max_devices = scenario.devices.per_worker;
-  if (!flags.replicas.empty()) options.max_devices = *std::max_element(flags.replicas.begin(), flags.replicas.end());
+  if (!counts.empty()) options.max_devices = *std::max_element(counts.begin(), counts.end());
   options.device_type = flags.device_type;
   options.dtypes = dtypes_of(scenario);
   if (const LaunchedJob* job = joined_job()) {
@@ -115,7 +147,7 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
     progress.finish();
     return std::make_shared<const Topology>(std::move(found.topology));
   }
-  options.max_devices *= training_workers(scenario);  // all of them on this machine
+  if (!flags.all) options.max_devices *= training_workers(scenario);  // all of them on this machine
   options.progress = progress.of_stages("calibrating this machine");
   std::shared_ptr<const Topology> topology;
   const auto use = measure_undisturbed(flags.tries, [&](std::vector<GpuUse>& gpus) {
@@ -135,47 +167,10 @@ void join_launched(CompareFlags& flags) {
   flags.tries = 1;
 }
 
-// Measures until the machine has the pace of its calibration, before and after, and nothing disturbs it: up to
-// flags.tries times. The ranks of a launch would disturb each other's look at the pace, so they take none. Returns the
-// run whose pace was nearest; a note says if that is far.
-template <typename Measure>
-RunResult measure_at_pace(const CompareFlags& flags, const Topology& topology, int devices, Measure&& measure) {
-  constexpr std::chrono::seconds kPause{2};  // changes of pace last for seconds
-  const bool knows_pace = flags.device_type == DeviceType::cpu && joined_job() == nullptr;
-  const std::optional<MachinePace> usual = knows_pace ? pace_of(topology) : std::nullopt;
-  std::optional<RunResult> best;
-  double least = std::numeric_limits<double>::infinity();
-  for (int attempt = 0; attempt < flags.tries; ++attempt) {
-    if (attempt > 0 && usual) std::this_thread::sleep_for(kPause);
-    MachinePace farthest;
-    double distance = 0;
-    const auto look = [&] {
-      if (!usual) return;
-      const MachinePace now = measure_pace(flags.engines[0], devices);
-      const double found = distance_between(*usual, now);
-      if (found >= distance) farthest = now;
-      distance = std::max(distance, found);
-    };
-    look();
-    RunResult result = measure();
-    look();
-    const bool has_changed = distance > 1;
-    if (has_changed) {
-      result.report.notes.push_back("the machine's pace had changed since it was calibrated: " +
-                                    change_text(*usual, farthest));
-    }
-    const bool is_usual = !has_changed && !result.report.is_disturbed();
-    if (!best || is_usual || (distance < least && !result.report.is_disturbed())) best = std::move(result);
-    least = std::min(least, distance);
-    if (is_usual) break;
-  }
-  return std::move(*best);
-}
-
 // Runs the scenario on an engine.
-RunResult run_variant(const CompareFlags& flags, const Scenario& scenario, const Variant& variant,
-                      const std::string& engine, const std::optional<int>& workers,
-                      std::shared_ptr<const Topology> topology, ProgressLine& progress) {
+RunResult run_variant(const CompareFlags& flags, const Variant& variant, const std::string& engine,
+                      const std::optional<int>& workers, std::shared_ptr<const Topology> topology,
+                      ProgressLine& progress) {
   RunOptions options;
   options.engine = engine;
   options.topology = std::move(topology);
@@ -184,23 +179,37 @@ RunResult run_variant(const CompareFlags& flags, const Scenario& scenario, const
   options.steps = flags.steps;
   options.cross_device_ops = variant.cross_device_ops;
   options.workers = workers;
-  const std::string what = fmt::format("{} on {}", scenario.name, engine);
+  const std::string what = fmt::format("{} on {}", variant.name.empty() ? variant.scenario.name : variant.name, engine);
   options.progress = progress.of_steps(what);
   const Phase phase("run " + what);
-  return run_scenario(scenario, options);
+  return run_scenario(variant.scenario, options);
 }
 
 std::string default_engines_text() {
   return fmt::format("the scenario's or {}, and {}", machine_engine().name, model_engine().name);
 }
 
-// The comparisons so far, and the details of both runs that the last one's page draws.
+// What there is so far, and the details of both runs that the last one's page draws.
 struct Compared {  // NOLINT(bugprone-exception-escape): the move of a JSON value promises less than it keeps
   std::vector<Comparison> comparisons;
+  std::vector<std::string> left_out;  // with --all
   nlohmann::ordered_json measured_details, predicted_details;
 };
 
+void write_strategies(const Output& output, const Compared& compared) {
+  StrategyComparison strategies{.comparisons = compared.comparisons, .left_out = compared.left_out};
+  sort_by_time(strategies.comparisons);
+  const nlohmann::ordered_json document = strategy_comparison_to_json(strategies);
+  if (output.json()) {
+    output.write_json(document);
+  } else {
+    output.write_text(strategy_comparison_text(strategies));
+  }
+  output.write_page(document);
+}
+
 void write_result(const CompareFlags& flags, const Output& output, const Compared& compared) {
+  if (flags.all) return write_strategies(output, compared);
   nlohmann::ordered_json document = comparisons_to_json(compared.comparisons);
   if (output.json()) {
     output.write_json(document);
@@ -212,6 +221,49 @@ void write_result(const CompareFlags& flags, const Output& output, const Compare
   last["measured"]["details"] = compared.measured_details;
   last["predicted"]["details"] = compared.predicted_details;
   output.write_page(document);
+}
+
+// Measures and predicts a variant.
+void add_comparison(const CompareFlags& flags, const Variant& variant, const std::shared_ptr<const Topology>& topology,
+                    const std::string& disturbance, ProgressLine& progress, Compared& compared) {
+  const int devices =
+      variant.replicas.value_or(variant.scenario.devices.per_worker) * training_workers(variant.scenario);
+  const bool knows_pace = flags.device_type == DeviceType::cpu && joined_job() == nullptr;
+  const PacedMeasurement measurement{.engine = flags.engines[0],
+                                     .devices = devices,
+                                     .tries = flags.tries,
+                                     .usual = knows_pace ? pace_of(*topology, devices) : std::nullopt};
+  PacedRun paced = measure_at_pace(
+      measurement, [&] { return run_variant(flags, variant, flags.engines[0], {}, topology, progress); });
+  RunResult& measured = paced.result;
+  if (!reports_for_job()) return;
+  std::optional<int> workers;
+  if (joined_job() != nullptr) workers = measured.report.workers;
+  std::vector<std::string> notes;
+  const auto at_its_pace = topology_at(topology, measurement, paced, notes);
+  RunResult predicted = run_variant(flags, variant, flags.engines[1], workers, at_its_pace, progress);
+  predicted.report.notes.insert(predicted.report.notes.end(), notes.begin(), notes.end());
+  keep_unused_in_both(measured.report.notes, predicted.report.notes);
+  compared.comparisons.push_back(compare(measured.report, predicted.report, disturbance));
+  if (!flags.common.html.empty()) {
+    compared.measured_details = details_json(measured);
+    compared.predicted_details = details_json(predicted);
+  }
+}
+
+// The same; with --all, what cannot run is left out.
+void compare_variant(const CompareFlags& flags, const Variant& variant, const std::shared_ptr<const Topology>& topology,
+                     const std::string& disturbance, ProgressLine& progress, Compared& compared) {
+  const auto leave_out = [&](const std::string& why) { compared.left_out.push_back(variant.name + ": " + why); };
+  if (!variant.refusal.empty()) return leave_out(variant.refusal);
+  if (!flags.all) return add_comparison(flags, variant, topology, disturbance, progress, compared);
+  try {
+    add_comparison(flags, variant, topology, disturbance, progress, compared);
+  } catch (const InputError& error) {
+    leave_out(error.diagnostics().front().message);
+  } catch (const UnavailableError& error) {
+    leave_out(error.what());
+  }
 }
 
 int compare_engines(CompareFlags flags) {
@@ -227,20 +279,11 @@ int compare_engines(CompareFlags flags) {
     std::string disturbance;
     const auto topology = topology_for(flags, scenario, progress, disturbance);
     if (!disturbance.empty()) disturbance = "while the machine was calibrated, " + disturbance;
-    for (const Variant& variant : variants_of(flags)) {
-      const int devices = variant.replicas.value_or(scenario.devices.per_worker) * training_workers(scenario);
-      RunResult measured = measure_at_pace(flags, *topology, devices, [&] {
-        return run_variant(flags, scenario, variant, flags.engines[0], {}, topology, progress);
-      });
-      if (!reports_for_job()) continue;
-      std::optional<int> workers;
-      if (joined_job() != nullptr) workers = measured.report.workers;
-      RunResult predicted = run_variant(flags, scenario, variant, flags.engines[1], workers, topology, progress);
-      keep_unused_in_both(measured.report.notes, predicted.report.notes);
-      compared.comparisons.push_back(compare(measured.report, predicted.report, disturbance));
-      if (!output.wants_page()) continue;
-      compared.measured_details = details_json(measured);
-      compared.predicted_details = details_json(predicted);
+    for (const Variant& variant : variants_of(flags, scenario)) {
+      compare_variant(flags, variant, topology, disturbance, progress, compared);
+    }
+    if (compared.comparisons.empty() && reports_for_job()) {
+      throw RunError(fmt::format("no strategy can be compared: {}", fmt::join(compared.left_out, "; ")));
     }
   } catch (const std::exception&) {
     // After Ctrl-C, the complete comparisons are still written.
@@ -309,11 +352,13 @@ void add_compare(CLI::App& app, Action& action) {
       ->add_option("--tries", flags->tries,
                    "How often to measure while others disturb it (default: 3; several ranks measure once)")
       ->check(CLI::Range(1, 100));
+  command->add_flag("--all", flags->all,
+                    "Every strategy on the scenario's workload, on 1, 2 and 4 devices or on those of --replicas");
   command->add_flag("--details", flags->details, "Every part of the step and every collective, of every variant");
   add_common_options(*command, flags->common);
   add_page_option(*command, flags->common);
   for (const char* const of_a_run : {"--set", "--engines", "--topology", "--device-type", "--replicas",
-                                     "--cross-device-ops", "--steps", "--tries", "--details"}) {
+                                     "--cross-device-ops", "--steps", "--tries", "--all", "--details"}) {
     other->excludes(command->get_option(of_a_run));
   }
   command->callback([flags, &action] {

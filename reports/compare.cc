@@ -27,11 +27,12 @@ ComparedFigure figure_of(std::string name, double measured, double predicted) {
 
 std::vector<ComparedFigure> figures_of(const Report& measured, const Report& predicted) {
   std::vector<ComparedFigure> figures;
-  figures.push_back(figure_of("step_time", static_cast<double>(measured.summary.step_time.mean),
-                              static_cast<double>(predicted.summary.step_time.mean)));
+  const auto add_time = [&](const char* name, Nanoseconds was, Nanoseconds is) {
+    figures.push_back(figure_of(name, static_cast<double>(was), static_cast<double>(is)));
+  };
+  add_time("step_time", measured.summary.step_time.mean, predicted.summary.step_time.mean);
   if (measured.summary.step_time.is_uneven() || predicted.summary.step_time.is_uneven()) {
-    figures.push_back(figure_of("median_step_time", static_cast<double>(measured.summary.step_time.median),
-                                static_cast<double>(predicted.summary.step_time.median)));
+    add_time("median_step_time", measured.summary.step_time.median, predicted.summary.step_time.median);
   }
   figures.push_back(figure_of("throughput", measured.throughput(), predicted.throughput()));
   const bool have_parts = measured.has_parts() && predicted.has_parts();
@@ -40,8 +41,7 @@ std::vector<ComparedFigure> figures_of(const Report& measured, const Report& pre
       figures.push_back({.name = name, .error = {}});
       continue;
     }
-    figures.push_back(figure_of(name, static_cast<double>(measured.summary.per_step.*time),
-                                static_cast<double>(predicted.summary.per_step.*time)));
+    add_time(name, measured.summary.per_step.*time, predicted.summary.per_step.*time);
   }
   return figures;
 }
@@ -163,6 +163,26 @@ const ComparedFigure& Comparison::figure(std::string_view name) const {
       std::find_if(figures.begin(), figures.end(), [&](const ComparedFigure& figure) { return figure.name == name; });
   TANDEM_REQUIRE(found != figures.end(), "a comparison has no figure '" + std::string(name) + "'");
   return *found;
+}
+
+std::optional<DecidingPart> deciding_part(const Comparison& comparison) {
+  const ComparedFigure& step = comparison.figure("step_time");
+  if (!step.error || *step.error == 0 || !comparison.has_parts()) return std::nullopt;
+  DecidingPart decides{.name = "", .of_step = 0};
+  for (const StepPart& part : step_parts()) {
+    const ComparedFigure& figure = comparison.figure(part.name);
+    const double of_step = (figure.predicted - figure.measured) / step.measured;
+    if (*step.error < 0 ? of_step >= decides.of_step : of_step <= decides.of_step) continue;
+    decides = {.name = with_blanks(part.name), .of_step = of_step};
+  }
+  return decides.name.empty() ? std::nullopt : std::optional(decides);
+}
+
+std::optional<bool> is_usual(const Comparison& comparison) {
+  const std::optional<double>& error = comparison.figure("step_time").error;
+  const std::optional<ErrorBand>& band = comparison.predicted.expected_error;
+  if (!error || !band || !band->relative) return std::nullopt;
+  return std::abs(*error) <= *band->relative;
 }
 
 Comparison compare(const Report& measured, const Report& predicted, const std::string& calibration_disturbance) {

@@ -55,10 +55,20 @@ struct Comparison {
   std::vector<std::string> notes;         // what does not match, or is in only one of the reports
 
   bool is_disturbed() const { return !disturbance.empty(); }  // then it has no errors
-  bool has_parts() const;                                     // whether both know the parts of a step; else these figures are 0, without an error
+  bool has_parts() const;  // whether both know the parts of a step; else these figures are 0, without an error
   // Returns the figure of that name, which must be one of `figures`.
   const ComparedFigure& figure(std::string_view name) const;
 };
+
+// The part of a step that decides the error of the step: the one that is farthest off in its direction.
+struct DecidingPart {
+  std::string name;  // "exposed communication"
+  double of_step;    // (predicted - measured) / measured step time
+};
+
+// Return nothing for a comparison without an error or parts of a step, or whose prediction has no band.
+std::optional<DecidingPart> deciding_part(const Comparison& comparison);
+std::optional<bool> is_usual(const Comparison& comparison);  // whether the error is within the prediction's band
 
 // Compares two reports. `calibration_disturbance` says what disturbed the calibration that the prediction rests on;
 // empty: nothing. If that or the measured run was disturbed there are no errors, since they would say nothing about the

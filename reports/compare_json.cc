@@ -54,6 +54,10 @@ Json comparison_to_json(const Comparison& comparison) {
   if (comparison.is_disturbed()) json["disturbance"] = comparison.disturbance;
   if (comparison.is_disturbed()) json["calibration_disturbance"] = comparison.calibration_disturbance;
   json["errors"] = std::move(errors);
+  if (const auto usual = is_usual(comparison)) json["is_usual"] = *usual;
+  if (const auto part = deciding_part(comparison)) {
+    json["deciding_part"] = {{"name", part->name}, {"of_step", part->of_step}};
+  }
   json["collectives"] = collectives_to_json(comparison.collectives);
   json["size_bands"] = bands_to_json(comparison.bands);
   json["loss_max_relative_difference"] = error_or_null(comparison.loss_max_relative_difference);

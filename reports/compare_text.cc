@@ -81,9 +81,8 @@ bool is_headline(const Comparison& comparison, const PartRow& row) {
 // Returns the error of a part relative to the measured step: how much of the step's error it explains.
 std::string share_of_step(const Comparison& comparison, const ComparedFigure& part) {
   const ComparedFigure& step = comparison.figure("step_time");
-  return step.measured == 0 || comparison.is_disturbed()
-             ? "-"
-             : error_text((part.predicted - part.measured) / step.measured);
+  return step.measured == 0 || comparison.is_disturbed() ? "-"
+                                                         : error_text((part.predicted - part.measured) / step.measured);
 }
 
 // Adds the parts that take a good share of the step in either run; returns the names of the others that take any time.
@@ -127,6 +126,25 @@ std::string bands_text(const Comparison& comparison) {
                percent_text(band.p95_error)});
   }
   return "\n" + table.text();
+}
+
+// Says whether the error of the step is usual, and what decides it.
+std::string error_lines(const Comparison& comparison) {
+  const std::optional<double>& error = comparison.figure("step_time").error;
+  std::string text;
+  if (const std::optional<bool> usual = is_usual(comparison)) {
+    const ErrorBand& band = *comparison.predicted.expected_error;
+    text += fmt::format("{} is {} the usual +-{} of {}", error_text(*error), *usual ? "within" : "outside",
+                        percent_text(*band.relative), band.basis);
+  }
+  if (const std::optional<DecidingPart> part = deciding_part(comparison)) {
+    text += fmt::format("{}{} decides {}: {} of the step", text.empty() ? "" : "; ", part->name,
+                        text.empty() ? "the error" : "it", error_text(part->of_step));
+  }
+  if (comparison.measured.cores && comparison.measured.cores->are_short()) {
+    text += (text.empty() ? "" : "; ") + cores_text(*comparison.measured.cores);
+  }
+  return text.empty() ? "" : wrapped_list("", words_of(text), "");
 }
 
 std::string loss_text(const Comparison& comparison) {
@@ -186,7 +204,7 @@ std::string headline_text(const Comparison& comparison) {
   text += wrapped_list(
       fmt::format("left out (see --details), below {:.0f} % of the step in both runs: ", kHeadlineShare * 100),
       left_out, ",");
-  return text + noise_text(comparison) + loss_text(comparison);
+  return text + noise_text(comparison) + error_lines(comparison) + loss_text(comparison);
 }
 
 std::string details_text(const Comparison& comparison) {
@@ -194,7 +212,7 @@ std::string details_text(const Comparison& comparison) {
   add_parts(table, comparison);
   add_collectives(table, comparison);
   return disturbed_text(comparison) + title_line(comparison) + table.text() + bands_text(comparison) + "\n" +
-         noise_text(comparison) + loss_text(comparison);
+         noise_text(comparison) + error_lines(comparison) + loss_text(comparison);
 }
 
 // Adds the lines that apply to all comparisons.

@@ -23,7 +23,8 @@ struct PredictionKind {
   int devices = 1;         // that train
   int nodes = 1;           // on which devices train
   bool on_gpus = true;
-  bool is_layers = true;  // whether the workload is a table of layers
+  bool is_short_of_cores = false;  // whether a machine has fewer cores than CPU devices
+  bool is_layers = true;           // whether the workload is a table of layers
 };
 
 // The error of predictions: 19 of 20 were within `relative` (0.26: 26 %).

@@ -153,6 +153,16 @@ struct CalibratedRange {
   bool operator==(const CalibratedRange&) const = default;
 };
 
+// The CPU devices of the machine that has the most of them for each of its cores. With more devices than cores, those
+// that can go on wait for a core.
+struct SharedCores {
+  int devices = 0;  // of workers and parameter servers; all of them compute at the same time
+  int cores = 0;
+
+  bool are_short() const { return devices > cores; }
+  bool operator==(const SharedCores&) const = default;
+};
+
 struct Report {
   std::string tandem_version{version()};  // the build that made the report
   std::string scenario;
@@ -166,6 +176,7 @@ struct Report {
   std::string cross_device_ops;
   int replicas = 1;  // over all workers
   int workers = 1;   // those that train
+  int devices = 0;   // those that train, on all workers; 0: the document is of an earlier version
   int parameter_servers = 0;
   bool asynchronous = false;  // each worker steps at its own pace, on its share of the batch
   int steps = 0;
@@ -184,6 +195,7 @@ struct Report {
   std::optional<MemoryNeed> memory{};         // of a device, where it is a prediction
   std::optional<ModelWork> work{};            // of a table of layers
   std::optional<JobPrice> price{};            // if the topology states what a machine costs
+  std::optional<SharedCores> cores{};         // of CPU devices; empty in earlier versions
   std::optional<MachineUse> machine_use{};    // of a measured run, where the system reports it
   std::optional<WorkCounts> counts{};         // of a measured run that recorded all work; empty in earlier versions
   Nanoseconds op_time = 0;                    // likewise: see op_time.h; 0: not known

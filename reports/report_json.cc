@@ -194,6 +194,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   json["cross_device_ops"] = report.cross_device_ops;
   json["replicas"] = report.replicas;
   json["workers"] = report.workers;
+  if (report.devices > 0) json["devices"] = report.devices;
   json["parameter_servers"] = report.parameter_servers;
   json["asynchronous"] = report.asynchronous;
   json["steps"] = report.steps;
@@ -228,6 +229,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   json["settings"] = map_to_json(report.settings);
   if (report.memory) json["memory_bytes"] = memory_to_json(*report.memory);
   add_work_and_price(json, report);
+  if (report.cores) json["cores"] = {{"devices", report.cores->devices}, {"cores", report.cores->cores}};
   if (report.machine_use) json["machine_use"] = machine_use_to_json(*report.machine_use);
   if (report.counts) json["work_counts"] = map_to_json(*report.counts);
   if (report.op_time > 0) json["op_time_ns"] = report.op_time;

@@ -152,6 +152,7 @@ void read_identity(const JsonField& root, Report& report) {
   report.replicas = root.required("replicas").positive_count();
   // Not in reports of earlier versions, which ran on one worker.
   if (const JsonField workers = root.optional("workers"); workers.present()) report.workers = workers.positive_count();
+  if (const JsonField devices = root.optional("devices"); devices.present()) report.devices = devices.positive_count();
   if (const JsonField servers = root.optional("parameter_servers"); servers.present())
     report.parameter_servers = servers.small_count();
   if (const JsonField pace = root.optional("asynchronous"); pace.present()) report.asynchronous = pace.boolean();
@@ -210,6 +211,10 @@ void read_results(const JsonField& root, Report& report) {
   read_work_and_price(root, report);
   if (const JsonField work = root.optional("work_counts"); work.present()) report.counts = read_work(work);
   report.op_time = root.optional("op_time_ns").count();
+  if (const JsonField cores = root.optional("cores"); cores.present()) {
+    report.cores = SharedCores{.devices = cores.required("devices").positive_count(),
+                               .cores = cores.required("cores").positive_count()};
+  }
   if (const JsonField use = root.optional("machine_use"); use.present()) {
     report.machine_use = read_machine_use(use);
   }

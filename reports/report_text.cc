@@ -262,6 +262,10 @@ std::string lost_text(const MachineUse& use) {
   return text;
 }
 
+std::string cores_text(const SharedCores& cores) {
+  return fmt::format("{} on {}", plural(cores.devices, "device"), plural(cores.cores, "core"));
+}
+
 std::string settings_text(const std::string& label, const Report& report) {
   std::vector<std::string> items;
   for (const auto& [name, value] : report.settings) items.push_back(name + " " + value);
@@ -285,6 +289,7 @@ std::string report_text(const Report& report, bool all) {
   if (const std::string settings = settings_text("settings    ", report); !settings.empty()) text += "\n" + settings;
   std::vector<std::string> machine;
   if (!report.machine.empty()) machine.push_back(report.machine);
+  if (report.cores && report.cores->are_short()) machine.push_back(cores_text(*report.cores));
   if (report.machine_use && !report.is_disturbed()) machine.push_back(lost_text(*report.machine_use));
   text += wrapped_list("machine     ", machine, ";");
   if (!report.notes.empty()) text += "\nnotes\n" + notes_text(report);

@@ -29,6 +29,7 @@ bool is_of_program_only(std::string_view metric, const Report& report);
 std::string_view metric_label(std::string_view name);
 // "3.1 % of the processor time that the run asked for went elsewhere"
 std::string lost_text(const MachineUse& use);
+std::string cores_text(const SharedCores& cores);  // "4 devices on 2 cores"
 // Returns "12 of 48 steps take 347 ms (every 4th), the others 106 ms" for uneven steps, "" for others.
 std::string long_steps_text(const StepTime& time);
 // One wrapped bullet for each note.

@@ -30,6 +30,7 @@ struct StepLane {
   int devices = 1;  // those that this one represents, itself included
   int stream = 0;
   std::vector<StepBar> bars;
+  std::string label{};  // in pictures; empty: the device and stream. Documents do not have it
 };
 
 // A stretch of the critical path.

@@ -14,6 +14,7 @@
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "reports/run_comparison.h"
+#include "reports/strategy_comparison.h"
 #include "reports/suite.h"
 #include "reports/sweep_json.h"
 
@@ -28,6 +29,10 @@ std::string stored_report(const Document& document, const JsonOrigin& origin, bo
 
 std::string stored_comparison(const Document& document, const JsonOrigin& origin, bool all) {
   return comparisons_text(comparisons_from_json(document, origin), all);
+}
+
+std::string stored_strategies(const Document& document, const JsonOrigin& origin, bool /*all*/) {
+  return strategy_comparison_text(strategy_comparison_from_json(document, origin));
 }
 
 std::string stored_run_comparison(const Document& document, const JsonOrigin& origin, bool /*all*/) {
@@ -97,6 +102,7 @@ struct StoredKind {
 constexpr std::array kStoredKinds{StoredKind{"report", stored_report},
                                   StoredKind{"comparison", stored_comparison},
                                   StoredKind{"run_comparison", stored_run_comparison},
+                                  StoredKind{"strategy_comparison", stored_strategies},
                                   StoredKind{"check", stored_check},
                                   StoredKind{"paired_check", stored_paired_check},
                                   StoredKind{"history_check", stored_history_check},

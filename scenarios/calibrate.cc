@@ -126,8 +126,9 @@ class Calibration {
                                .concurrent_copies = type_ == DeviceType::gpu && n == used,
                                .routes = n == used ? routes_between(type_, used) : std::vector<Route>{},
                                .collectives = n > 1,
+                               .in_use = type_ == DeviceType::cpu,
                                .slowdown = type_ == DeviceType::gpu && n > 1 && n == used};
-      if (!parts.work && !parts.collectives) continue;
+      if (!parts.work && !parts.collectives && !parts.in_use) continue;
       Plan plan = calibration::plan_for(capabilities_, type_, options_.quick, options_.dtypes);
       if (options_.warm_up_s && type_ == DeviceType::gpu) plan.warm_up_s = *options_.warm_up_s;
       if (!measured.runs.empty()) plan.warm_up_s = std::min(plan.warm_up_s, kLaterWarmUpS);

@@ -39,7 +39,7 @@ std::string compared_as(const std::string& strategy) {
   return info.one_device || reduces ? "replicas" : "central";
 }
 
-PredictionKind prediction_kind(const Scenario& scenario) {
+PredictionKind prediction_kind(const Scenario& scenario, const std::optional<SharedCores>& cores) {
   TANDEM_REQUIRE(scenario.topology != nullptr, "a prediction without a topology");
   const Topology& topology = *scenario.topology;
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);
@@ -52,6 +52,7 @@ PredictionKind prediction_kind(const Scenario& scenario) {
                       .devices = static_cast<int>(training_devices(scenario)),
                       .nodes = static_cast<int>(machines.size()),
                       .on_gpus = on_gpus,
+                      .is_short_of_cores = cores && cores->are_short(),
                       .is_layers = std::holds_alternative<LayersSettings>(scenario.workload.kind)};
   if (topology.provenance() == Provenance::measured) {
     kind.figures = FigureBasis::calibrated;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reports/error_bands.h"
+#include "reports/report.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {
@@ -11,6 +12,6 @@ namespace tandem {
 std::string compared_as(const std::string& strategy);
 
 // Returns what decides how wrong a simulation of the scenario is. Its topology must be known.
-PredictionKind prediction_kind(const Scenario& scenario);
+PredictionKind prediction_kind(const Scenario& scenario, const std::optional<SharedCores>& cores = {});
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/engine_info.h"
+#include "scenarios/machine_watch.h"
 #include "strategies/strategies.h"
 
 namespace tandem {
@@ -68,6 +69,22 @@ int gpus_of_machine(const Scenario& scenario, const Capabilities& capabilities, 
                                         [](const Hardware& hardware) { return hardware.type == DeviceType::gpu; }));
 }
 
+// Returns how many CPU devices of that machine work at full rate at the same time; 0: not known.
+int cores_of_machine(const Scenario& scenario, const Capabilities& capabilities, const WorkerSpec& task) {
+  if (engine_info(scenario.engine.name).needs_topology) {
+    int cores = 0;
+    for (const NodeIndex node : scenario.topology->nodes_of(task.topology_worker, NodeKind::cpu)) {
+      if (const auto device = scenario.topology->device(node)) cores += device->cores;
+    }
+    return cores;
+  }
+  int cores = 0;
+  for (const Hardware& hardware : capabilities.hardware) {
+    if (hardware.type == DeviceType::cpu) cores += hardware.cores;
+  }
+  return cores;
+}
+
 }  // namespace
 
 int training_workers(const Scenario& scenario) {
@@ -104,6 +121,29 @@ std::vector<WorkerSpec> tasks_of(const Scenario& scenario) {
   for (int i = 0; i < servers; ++i) tasks.push_back(server_of(scenario, i));
   if (tasks.size() == 1 && !scenario.devices.chief) tasks.front().job = "localhost";
   return tasks;
+}
+
+std::optional<SharedCores> shared_cores(const Scenario& scenario, const std::vector<WorkerSpec>& tasks,
+                                        const Capabilities& capabilities) {
+  const bool models_machine = engine_info(scenario.engine.name).needs_topology;
+  const LaunchedJob* job = models_machine ? nullptr : joined_job();
+  std::map<std::string, SharedCores> machines;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].device_type != DeviceType::cpu || tasks[i].device_count == 0) continue;
+    std::string machine;
+    if (models_machine) machine = std::to_string(tasks[i].topology_worker);
+    if (job != nullptr && i < job->hosts().size()) machine = job->hosts()[i];
+    SharedCores& shared = machines[machine];
+    shared.devices += tasks[i].device_count;
+    const int cores = cores_of_machine(scenario, capabilities, tasks[i]);
+    // Launchers may bind each rank to cores of its own; otherwise, all ranks of a machine have all of its cores.
+    shared.cores = job == nullptr ? cores : std::min(shared.cores + cores, online_processors());
+  }
+  std::erase_if(machines, [](const auto& machine) { return machine.second.cores == 0; });
+  const auto fullest = std::max_element(machines.begin(), machines.end(), [](const auto& a, const auto& b) {
+    return std::int64_t{a.second.devices} * b.second.cores < std::int64_t{b.second.devices} * a.second.cores;
+  });
+  return fullest == machines.end() ? std::nullopt : std::optional(fullest->second);
 }
 
 std::vector<std::string> notes_of_shared_gpus(const Scenario& scenario, const std::vector<WorkerSpec>& tasks,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/report.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {
@@ -28,6 +29,11 @@ int devices_in_step(const Scenario& scenario);
 // All tasks share the machine of a topology that has only one. Throws InputError if a strategy for one worker is given
 // several, or if there are fewer machines than workers.
 std::vector<WorkerSpec> tasks_of(const Scenario& scenario);
+
+// Returns the machine whose CPU devices are short of cores, or come nearest to that; nothing if no task has CPU
+// devices. `capabilities` are those of the scenario's engine, opened for these tasks.
+std::optional<SharedCores> shared_cores(const Scenario& scenario, const std::vector<WorkerSpec>& tasks,
+                                        const Capabilities& capabilities);
 
 // Returns a note for every machine on which devices of these tasks share a GPU, equal notes once, because their times
 // are not those of as many GPUs. `capabilities` are those of the scenario's engine, opened for these tasks.

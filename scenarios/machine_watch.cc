@@ -105,6 +105,10 @@ std::optional<MachineCounts> machine_counts() {
   return counts;
 }
 
+int online_processors() {
+  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 MachineUse use_between(const MachineCounts& begin, const MachineCounts& end) {
   MachineUse use{.cores = end.cores};
   use.time = std::chrono::duration_cast<std::chrono::nanoseconds>(end.time - begin.time).count();

@@ -29,6 +29,9 @@ struct MachineCounts {
 
 std::optional<MachineCounts> machine_counts();
 
+// Returns the number of this machine's processors that work, whether or not this process may use them.
+int online_processors();
+
 // Returns the use between two points in time, without the waits of threads that ended between them. The other ranks of
 // a launch are no others: that a launch lacks cores is part of what is measured.
 MachineUse use_between(const MachineCounts& begin, const MachineCounts& end);

@@ -166,6 +166,7 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.scenario_hash = scenario.hash;
   report.engine = capabilities.engine;
   report.strategy = scenario.strategy.name;
+  report.devices = static_cast<int>(training_devices(scenario));
   report.topology = scenario.topology ? scenario.topology->name() : "this machine";
   report.topology_provenance = scenario.topology ? std::string(name_of(scenario.topology->provenance())) : "measured";
   report.steps = scenario.steps;

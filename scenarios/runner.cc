@@ -247,9 +247,10 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   result.report = merged(results, scenario);
   add_facts(result.report, scenario, engine->capabilities(), result.timeline);
   result.report.memory = memory;
+  result.report.cores = shared_cores(scenario, tasks, engine->capabilities());
   if (is_prediction) {
     result.report.calibrated = calibrated_ranges(scenario.topology->collectives());
-    result.report.expected_error = error_band_of(prediction_kind(scenario));
+    result.report.expected_error = error_band_of(prediction_kind(scenario, result.report.cores));
   }
   if (!result.report.deterministic) {
     result.report.machine_use = measured.machine_use();

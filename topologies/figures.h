@@ -43,8 +43,8 @@ inline constexpr std::string_view kUplink = "uplink";
 // Returns whether `key` is a figure or property of a device or link model: "latency", "peak_flops.bf16".
 inline bool is_figure_key(std::string_view key) {
   const auto is_named = [key](const auto& entry) { return entry.first == key; };
-  static constexpr std::array<std::string_view, 7> kOthers{"architecture", "copy_engines", "cores",   "multiprocessors",
-                                                           "rates",        "transport",    "wake_ups"};
+  static constexpr std::array<std::string_view, 8> kOthers{"architecture",    "copy_engines", "cores",     "in_use",
+                                                           "multiprocessors", "rates",        "transport", "wake_ups"};
   return std::any_of(kDeviceFigures.begin(), kDeviceFigures.end(), is_named) ||
          std::any_of(kLinkFigures.begin(), kLinkFigures.end(), is_named) || key.starts_with("peak_flops.") ||
          std::find(kOthers.begin(), kOthers.end(), key) != kOthers.end();

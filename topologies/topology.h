@@ -73,6 +73,15 @@ struct WakeUp {
 };
 inline constexpr double kWakeUpIdleS = 1e-4;  // of DeviceModel::wake_up_s
 
+// The rates of ops on what was used a step ago, while so many logical devices have so much memory in use: that of a
+// node, which shares its caches. Bytes are counted as for DeviceRates::memory.
+struct InUseRates {
+  int devices = 1;
+  double in_use_bytes = 0;           // of all of them together, with a copy of each one's largest operands of a product
+  double memory_bytes_per_s = 0;     // element-wise work, such as updates of variables
+  double copy_many_bytes_per_s = 0;  // packing and unpacking of what is exchanged
+};
+
 // A kind of device. For a CPU every rate is that of one core, since a logical CPU device is one thread.
 struct DeviceModel {
   std::string name;            // "NVIDIA H100 SXM5"
@@ -96,8 +105,9 @@ struct DeviceModel {
   Figure wake_call_s{};  // CPU: host time to wake a thread that sleeps, beside the launch
   Figure hand_over_s{};  // CPU: from when a thread blocks until another one runs on its core; 0: synchronize_s
   std::vector<WakeUp> wake_ups{};
-  Figure input_element_s{};      // host time to take one element from a dataset, without its bytes; 0: unknown
-  Figure collective_slowdown{};  // how many times as long ops take beside a collective, at least 1; 0: unknown
+  std::vector<InUseRates> in_use{};  // CPU: by rising numbers of devices, then by rising bytes; empty: no such bounds
+  Figure input_element_s{};          // host time to take one element from a dataset, without its bytes; 0: unknown
+  Figure collective_slowdown{};      // how many times as long ops take beside a collective, at least 1; 0: unknown
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty
   std::vector<DeviceRates> rates;  // measured curves; empty: roofline of the figures above
   std::string id{};                // its name in the file, e.g. "gpu"; overrides refer to it

@@ -32,12 +32,17 @@ class DeviceCosts {
 
   // Each throws an ImpossibleError that names the model if it has no rate for the work, for example for the op's
   // element type.
-  double op_s(const Op& op) const;
+  // `in_use_bytes`: the memory that the node's devices have in use together; 0: not known.
+  double op_s(const Op& op, double in_use_bytes = 0) const;
+  // The bytes that a product reads, if they are few enough to be kept in a cache; else 0.
+  static double small_operand_bytes(const Op& op);
   double copy_s(double bytes) const;  // inside the device's memory
   // The least time that an op with its overhead, or a copy, takes even with the node to itself; 0: no such bound.
   // Curves measured with more devices than cores describe the whole node, which a single device may not be able to use
   // up; the bound comes from the curves for as many devices as cores.
-  double op_alone_s(const Op& op) const { return alone_ ? alone_->op_overhead_of(op) + alone_->op_s(op) : 0; }
+  double op_alone_s(const Op& op, double in_use_bytes = 0) const {
+    return alone_ ? alone_->op_overhead_of(op) + alone_->op_s(op, in_use_bytes) : 0;
+  }
   double copy_alone_s(double bytes) const { return alone_ ? alone_->copy_s(bytes) : 0; }
   // The time of a copy that has the node to itself.
   double undisturbed_copy_s(double bytes) const {
@@ -112,6 +117,9 @@ class DeviceCosts {
   double shaped_kernel_s(const ShapedKernel& kernel) const;
   KernelRate kernel_rate(DType dtype) const;
   double gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const;
+  double usual_op_s(const Op& op) const;
+  double late_s(const Op& op, double usual_s, double in_use_bytes) const;
+  double in_use_rate(double InUseRates::*rate, double in_use_bytes) const;
   // The curve of the op's kernel, where it was measured by itself; null otherwise.
   const RateCurve* own_curve(const Op& op) const;
   double flops_s(const OpCost& cost) const;
@@ -136,6 +144,7 @@ class DeviceCosts {
 
   std::shared_ptr<const DeviceModel> model_;
   std::vector<WakeUp> wake_ups_;        // in rising order of idle times; never empty
+  std::vector<InUseRates> in_use_;      // for the nearest number of devices, by rising bytes
   std::unique_ptr<DeviceCosts> alone_;  // with as many devices as cores; null where that makes no difference
   std::map<DType, Curves> curves_;
   std::optional<KernelCosts> kernels_;  // of a GPU of known architecture, without measured curves

@@ -46,6 +46,7 @@ class SimBuffer : public Buffer {
             std::shared_ptr<SimDevice::Use> use)
       : memory_(std::move(memory)), size_bytes_(size_bytes), pool_(std::move(pool)), use_(std::move(use)) {
     pool_->in_use_bytes += static_cast<double>(size_bytes_);
+    pool_->peak_bytes = std::max(pool_->peak_bytes, pool_->in_use_bytes);
     use_->in_use += static_cast<std::int64_t>(size_bytes_);
     use_->peak = std::max(use_->peak, use_->in_use);
   }
@@ -109,6 +110,12 @@ Tensor SimDevice::allocate(DType dtype, Shape shape) {
   std::shared_ptr<Buffer> memory = work().no_values;
   if (run_.carries_values()) memory = std::make_shared<SimMemory>(*this, size_bytes);
   return {std::make_shared<SimBuffer>(std::move(memory), size_bytes, physical_.memory, work().use), dtype, shape};
+}
+
+void SimDevice::note_operands(double bytes) {
+  if (!physical_.memory || bytes <= work().operand_bytes) return;
+  physical_.memory->operand_bytes += bytes - work().operand_bytes;
+  work().operand_bytes = bytes;
 }
 
 void SimDevice::synchronize() {

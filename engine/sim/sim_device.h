@@ -19,6 +19,8 @@ class SimStream;
 struct MemoryPool {
   double capacity_bytes = 0;  // 0: unlimited
   double in_use_bytes = 0;
+  double peak_bytes = 0;
+  double operand_bytes = 0;  // see SimDevice::note_operands()
 };
 
 struct PhysicalDevice {
@@ -48,6 +50,13 @@ class SimDevice : public Device {
   // The cores that its streams' threads run on; null where they are no threads.
   Cores::Node* threads() const { return physical_.threads; }
   std::string name() const { return id_.text(); }
+  // Products on processors work on a copy of their operands, which the next ones overwrite: each device has one, as
+  // large as its largest operands so far.
+  void note_operands(double bytes);
+  // The most that all devices of the node have had in use together so far, with these copies.
+  double node_peak_bytes() const {
+    return physical_.memory ? physical_.memory->peak_bytes + physical_.memory->operand_bytes : 0;
+  }
   // Whether one of its streams executes a collective now. The streams report it, in the kernel.
   bool is_in_collective() const { return work_ && work_->collectives > 0; }
   void enter_collective() { ++work().collectives; }
@@ -66,6 +75,7 @@ class SimDevice : public Device {
     std::shared_ptr<Buffer> no_values{};  // what work under way holds of tensors without values
     std::map<int, std::unique_ptr<SimStream>> streams{};
     int collectives = 0;  // streams that execute one
+    double operand_bytes = 0;
   };
   Work& work();
 

@@ -28,8 +28,10 @@ void SimStream::launch(Op op) {
   if (index_ == kComputeStream) drop_leases(op.kernel, device_);
   // A recorded time already includes the slowdown by other work on the device.
   const auto& recorded_s = op.cost.recorded_s;
-  const double seconds = recorded_s ? 0 : device_.costs().op_overhead_of(op) + device_.costs().op_s(op);
-  const double alone_s = recorded_s ? *recorded_s : device_.costs().op_alone_s(op);
+  if (device_.threads() != nullptr) device_.note_operands(DeviceCosts::small_operand_bytes(op));
+  const double in_use = device_.node_peak_bytes();
+  const double seconds = recorded_s ? 0 : device_.costs().op_overhead_of(op) + device_.costs().op_s(op, in_use);
+  const double alone_s = recorded_s ? *recorded_s : device_.costs().op_alone_s(op, in_use);
   const double issue_s = device_.costs().launch_overhead_of(op) * op.cost.kernels + op.cost.issue_s;
   check_duration(op, device_, seconds + alone_s + issue_s);
   Record record = make_record(RecordKind::op, op.category, op.name);

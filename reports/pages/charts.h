@@ -32,6 +32,7 @@ std::string stacked_bars(std::string_view title, const std::vector<Bar>& bars, U
 // Draws the lanes of a step, one below the other. `length` is the time that the whole width shows; equal lengths align
 // two charts.
 std::string gantt(std::string_view title, const StepPicture& picture, Nanoseconds length);
+std::string stream_label(const StepLane& lane);  // "CPU:1 stream 0"
 // Returns the same as tables, which readers can unfold: the work of each stream, and the longest pieces of it.
 std::string gantt_tables(const StepPicture& picture);
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -23,18 +24,17 @@ std::string error_or_dash(const std::optional<double>& error) {
 // A disturbed measurement tells no error, so none is explained.
 std::string waterfall_section(const Comparison& comparison) {
   if (!comparison.figure("step_time").error || !comparison.has_parts()) return "";
-  const StepTime& measured = comparison.measured.summary.step_time;
   std::vector<WaterfallTerm> terms;
   HtmlTable table("the parts of the step", {"part", "measured", "simulated", "difference"});
   for (const StepPart& part : step_parts()) {
-    const Nanoseconds was = comparison.measured.summary.per_step.*part.time;
-    const Nanoseconds is = comparison.predicted.summary.per_step.*part.time;
+    const ComparedFigure& figure = comparison.figure(part.name);
+    const Nanoseconds was = std::llround(figure.measured), is = std::llround(figure.predicted);
     const std::string name = with_blanks(part.name);
     if (was != is) terms.push_back({.name = name, .change = static_cast<double>(is - was)});
     table.add({name, time_text(was), time_text(is), signed_time_text(is - was)});
   }
   return section("What the error is made of", waterfall("From the measured step to the simulated one", "measured",
-                                                        static_cast<double>(measured.mean), "simulated", terms,
+                                                        comparison.figure("step_time").measured, "simulated", terms,
                                                         comparison.noise, Unit::nanoseconds) +
                                                   folded("As a table", std::move(table).finish()));
 }
@@ -112,21 +112,14 @@ std::string bands_section(const Comparison& comparison) {
   return section("Size bands", std::move(table).finish());
 }
 
-std::string both_gantts(const Json& document, const JsonOrigin& origin) {
+std::string steps_section_of(const Json& document, const JsonOrigin& origin) {
   Reading reading(document, origin);
   const JsonField entry = reading.root().required("comparisons").items().back();
   auto measured = details_of(entry.required("measured"));
   auto predicted = details_of(entry.required("predicted"));
   reading.finish();
   if (!measured || !predicted) return gantt_section(std::nullopt, 0);
-  // Two of them are as large as one of a run.
-  for (StepPicture* picture : {&measured->median_step, &predicted->median_step}) make_coarse(*picture, kMostBars / 2);
-  const Nanoseconds length = std::max(measured->median_step.length, predicted->median_step.length);
-  return section("The median steps",
-                 "<h3>measured</h3>\n" + gantt("Timeline of the measured median step", measured->median_step, length) +
-                     gantt_tables(measured->median_step) + "<h3>simulated</h3>\n" +
-                     gantt("Timeline of the simulated median step", predicted->median_step, length) +
-                     gantt_tables(predicted->median_step));
+  return paired_steps_section(std::move(*measured), std::move(*predicted));
 }
 
 std::string variants_section(const std::vector<Comparison>& comparisons) {
@@ -134,10 +127,26 @@ std::string variants_section(const std::vector<Comparison>& comparisons) {
   HtmlTable table("the variants", {"replicas", "cross-device ops", "measured", "simulated", "error", "noise"}, 2);
   for (const Comparison& one : comparisons) {
     table.add({std::to_string(one.measured.replicas), one.measured.cross_device_ops,
-               time_text(one.measured.summary.step_time.mean), time_text(one.predicted.summary.step_time.mean),
+               time_text(one.figure("step_time").measured), time_text(one.figure("step_time").predicted),
                error_or_dash(one.figure("step_time").error), percent_text(one.noise)});
   }
   return section("Variants", std::move(table).finish());
+}
+
+std::string verdict_text(const Comparison& comparison) {
+  std::string text = fmt::format("the simulated step is {} from the measured one (noise {})",
+                                 error_text(*comparison.figure("step_time").error), percent_text(comparison.noise));
+  if (const std::optional<bool> usual = is_usual(comparison)) {
+    text += fmt::format(", {} the usual +-{}", *usual ? "within" : "outside",
+                        percent_text(*comparison.predicted.expected_error->relative));
+  }
+  if (const auto part = deciding_part(comparison)) {
+    text += fmt::format("; {} decides it, {} of the step", part->name, error_text(part->of_step));
+  }
+  if (comparison.measured.cores && comparison.measured.cores->are_short()) {
+    text += "; " + cores_text(*comparison.measured.cores);
+  }
+  return text;
 }
 
 }  // namespace
@@ -151,11 +160,9 @@ Content comparison_content(const Json& document, const JsonOrigin& origin) {
       .heading = {.title = title_of(last.measured),
                   .origin = fmt::format("{}; against {}", origin_text(last.measured), origin_text(last.predicted))},
       .sections = {}};
-  content.heading.verdict = error ? fmt::format("the simulated step is {} from the measured one (noise {})",
-                                                error_text(*error), percent_text(last.noise))
-                                  : "disturbed, no error can be told: " + last.disturbance;
+  content.heading.verdict = error ? verdict_text(last) : "disturbed, no error can be told: " + last.disturbance;
   content.heading.verdict_class = error ? "open" : "bad";
-  content.sections = {variants_section(comparisons),       waterfall_section(last), both_gantts(document, origin),
+  content.sections = {variants_section(comparisons),       waterfall_section(last), steps_section_of(document, origin),
                       collectives_section_of(comparisons), bands_section(last),     notes_section(last.measured)};
   return content;
 }

@@ -16,7 +16,8 @@ namespace {
 constexpr double kLaneHeight = 18, kLaneGap = 3, kLanesTop = 26;
 
 std::string label_of(const StepLane& lane) {
-  const std::string label = fmt::format("{} stream {}", short_device_name(lane.device), lane.stream);
+  if (!lane.label.empty()) return lane.label;
+  const std::string label = stream_label(lane);
   return lane.devices > 1 ? fmt::format("{} (x{})", label, lane.devices) : label;
 }
 
@@ -105,6 +106,10 @@ std::string longest_table(const StepPicture& picture) {
 
 std::string css_class_of(Category category) {
   return std::string(name_of(category));
+}
+
+std::string stream_label(const StepLane& lane) {
+  return fmt::format("{} stream {}", short_device_name(lane.device), lane.stream);
 }
 
 std::string gantt_tables(const StepPicture& picture) {

@@ -27,6 +27,7 @@ struct Kind {
 constexpr std::array kKinds{Kind{"report", pages::run_content},
                             Kind{"comparison", pages::comparison_content},
                             Kind{"run_comparison", pages::run_comparison_content},
+                            Kind{"strategy_comparison", pages::strategy_comparison_content},
                             Kind{"check", pages::check_content},
                             Kind{"paired_check", pages::paired_check_content},
                             Kind{"history_check", pages::history_check_content},

@@ -33,6 +33,7 @@ struct Content {
 
 Content run_content(const Json& document, const JsonOrigin& origin);
 Content comparison_content(const Json& document, const JsonOrigin& origin);
+Content strategy_comparison_content(const Json& document, const JsonOrigin& origin);
 Content run_comparison_content(const Json& document, const JsonOrigin& origin);
 Content check_content(const Json& document, const JsonOrigin& origin);
 Content paired_check_content(const Json& document, const JsonOrigin& origin);
@@ -51,6 +52,8 @@ std::string headline_list(const Report& report);
 std::string change_section(const Report& report, const Report& baseline);
 std::string step_section(const Report& report);
 std::string collectives_section(const Report& report, const std::vector<CollectiveBound>& bounds);
+// The median steps of two runs of the same work, aligned.
+std::string paired_steps_section(RunDetails measured, RunDetails simulated);
 std::string gantt_section(const std::optional<RunDetails>& details, Nanoseconds exposed_communication);
 std::string notes_section(const Report& report);
 

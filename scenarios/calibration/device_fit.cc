@@ -8,6 +8,7 @@
 #include "engine/engine_info.h"
 #include "reports/text_table.h"
 #include "scenarios/calibration/device_limits.h"
+#include "scenarios/calibration/slower_devices.h"
 #include "scenarios/runner.h"
 #include "scenarios/shared_parts.h"
 #include "scenarios/workload_reader.h"
@@ -16,36 +17,6 @@
 
 namespace tandem {
 namespace {
-
-DeviceType fitted_type(const Topology& topology) {
-  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
-    if (topology.node(i).kind == NodeKind::gpu) return DeviceType::gpu;
-  }
-  return DeviceType::cpu;
-}
-
-void scale(Figure& figure, double factor, const std::string& source) {
-  if (figure.value <= 0) return;
-  figure = {.value = figure.value * factor, .provenance = Provenance::measured, .source = source, .date = ""};
-}
-
-DeviceModel slower(DeviceModel model, double factor, const std::string& source) {
-  for (auto& [dtype, peak] : model.peak_flops_per_s) scale(peak, 1 / factor, source);
-  scale(model.memory_bandwidth_bytes_per_s, 1 / factor, source);
-  scale(model.boost_clock_hz, 1 / factor, source);
-  scale(model.memory_latency_s, factor, source);
-  scale(model.op_overhead_s, factor, source);
-  for (DeviceRates& rates : model.rates) {
-    rates.op_overhead_s *= factor;
-    for (GemmSample& sample : rates.gemm) sample.flops_per_s /= factor;
-    for (RateSample& sample : rates.memory) sample.bytes_per_s /= factor;
-    for (RateSample& sample : rates.copy) sample.bytes_per_s /= factor;
-    for (auto& [name, samples] : rates.kernels) {
-      for (RateSample& sample : samples) sample.bytes_per_s /= factor;
-    }
-  }
-  return model;
-}
 
 constexpr int kSteps = 3;
 
@@ -106,15 +77,6 @@ MeasuredThroughput read_entry(const YamlReader& map, const std::filesystem::path
 }
 
 }  // namespace
-
-Topology with_slower_devices(const Topology& topology, double factor, const std::string& source) {
-  Topology result = topology;
-  const NodeKind kind = fitted_type(topology) == DeviceType::gpu ? NodeKind::gpu : NodeKind::cpu;
-  result.replace_devices([&](NodeKind of, const DeviceModel& model) {
-    return of == kind ? std::make_shared<const DeviceModel>(slower(model, factor, source)) : nullptr;
-  });
-  return result;
-}
 
 // Times are nearly proportional to the factor, so dividing by the remaining error converges in a few runs.
 double slowness_of_devices(const Topology& topology, const SimulatedThroughput& simulated, double per_second,

@@ -51,7 +51,5 @@ using SimulatedThroughput = std::function<double(const Topology&)>;
 // InputError as fit_device() does, whose message names the place in `file`.
 double slowness_of_devices(const Topology& topology, const SimulatedThroughput& simulated, double per_second,
                            const std::string& file, const FilePlace& place);
-// Returns the topology with those devices slower by a factor.
-Topology with_slower_devices(const Topology& topology, double factor, const std::string& source);
 
 }  // namespace tandem

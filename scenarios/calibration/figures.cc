@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "scenarios/calibration/in_use.h"
+
 namespace tandem::calibration {
 namespace {
 
@@ -203,6 +205,26 @@ Rates rates_of(const Measurement& measurement) {
   add_kernels(measurement, in_record_s, rates);
   for (const auto& [bytes, times] : copies_of(measurement.timeline.records, kLocalCopies)) {
     rates.copy[bytes] = rate_of(measurement, bytes, times, in_record_s);
+  }
+  return rates;
+}
+
+std::vector<InUseRates> in_use_rates(const Measurement& measurement) {
+  std::vector<InUseRates> rates;
+  if (!measurement.parts.in_use) return rates;
+  const double in_record_s = overheads_of(measurement).in_record_s;
+  for (const std::int64_t bytes : measurement.plan.in_use_bytes) {
+    if (!is_in_use_measured(bytes, static_cast<std::size_t>(measurement.devices))) continue;
+    const auto rate = [&](std::string_view work, std::int64_t op_bytes) {
+      const std::vector<double> times = durations_of(measurement, in_use_label(work, bytes));
+      return rate_of(measurement, static_cast<double>(op_bytes), times, in_record_s).per_s;
+    };
+    // As much is packed as unpacked.
+    rates.push_back(
+        {.devices = measurement.devices,
+         .in_use_bytes = static_cast<double>(bytes + measurement.devices * kInUseOperandBytes),
+         .memory_bytes_per_s = rate("updating", kInUseUpdateBytes),
+         .copy_many_bytes_per_s = 2 / (1 / rate("packing", kInUseCopyBytes) + 1 / rate("unpacking", kInUseCopyBytes))});
   }
   return rates;
 }

@@ -66,6 +66,9 @@ struct Rates {
 };
 Rates rates_of(const Measurement& measurement);
 
+// Returns the rates by the memory in use, by rising bytes; none where they were not measured.
+std::vector<InUseRates> in_use_rates(const Measurement& measurement);
+
 // Returns one entry for each type that was multiplied. The entry of f32, which always exists, also has the other rates.
 std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copies_occupy);
 

@@ -76,7 +76,8 @@ std::vector<WakeUp> wake_ups_of(const std::vector<MeasuredWakeUp>& measured, dou
 }
 
 // Figures of threads of a host, which a device without threads lacks.
-void set_host_times(DeviceModel& model, const Measurement& alone, const Sources& sources) {
+// `busiest` is the run with the most devices.
+void set_host_times(DeviceModel& model, const Measurement& alone, const Measurement& busiest, const Sources& sources) {
   if (const std::vector<MeasuredWakeUp> waking = wake_up_times(alone); !waking.empty()) {
     const Statistic& soon = waking.front().time;
     model.wake_up_s = sources.measured(soon.median, soon.relative_spread, "issue to start on a sleeping stream");
@@ -91,8 +92,8 @@ void set_host_times(DeviceModel& model, const Measurement& alone, const Sources&
     model.hand_over_s = sources.measured(handing->median, handing->relative_spread,
                                          "end of an op to start of one of another stream that waits for it");
   }
-  if (alone.findings.input_element_s.empty()) return;
-  const Statistic element = statistic_of(alone.findings.input_element_s);
+  if (busiest.findings.input_element_s.empty()) return;
+  const Statistic element = statistic_of(busiest.findings.input_element_s);
   model.input_element_s =
       sources.measured(element.median, element.relative_spread, "batches of a shuffled dataset, by element");
 }
@@ -272,7 +273,11 @@ DeviceModel model_of(const DeviceMeasurements& measurements, const std::string& 
   model.gemm_efficiency = sources.told(1, "the GEMM samples hold the rates");
   set_overheads(model, alone, sources);
   set_slowdown(model, measurements, sources);
-  set_host_times(model, alone, sources);
+  set_host_times(model, alone, *runs.back(), sources);
+  for (const Measurement& run : measurements.runs) {
+    const std::vector<InUseRates> in_use = in_use_rates(run);
+    model.in_use.insert(model.in_use.end(), in_use.begin(), in_use.end());
+  }
   for (const Measurement* run : runs) {
     for (DeviceRates& entry : device_rates(*run, model.copy_engines == 0)) model.rates.push_back(std::move(entry));
   }

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "scenarios/calibration/stages.h"
-#include "strategies/input/dataset.h"
 
 namespace tandem::calibration {
 namespace {
@@ -194,26 +193,6 @@ double time_of(Worker& worker, const std::function<void()>& issue) {
   return seconds_between(begin, worker.now());
 }
 
-// Takes batches from a shuffled dataset, as training does: after the devices have used the caches.
-void measure_input(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
-  constexpr std::int64_t kRows = 2048, kColumns = 16, kBatch = 256;
-  DatasetIterator batches =
-      Dataset::from_tensor_slices({HostArray{.row_shape = {kColumns}, .values = std::vector<float>(kRows * kColumns)},
-                                   HostArray{.row_shape = {}, .values = std::vector<std::int32_t>(kRows)}})
-          .shuffle(1)
-          .repeat()
-          .batch(kBatch)
-          .iterator();
-  for (int i = 0; i < 3 * plan.repetitions; ++i) {
-    plan.begin_round();
-    blocker.launch_one(0, kBlockerLabel);
-    synchronize_all(worker);
-    const Nanoseconds begin = worker.now();
-    batches.next();  // calls Worker::took_input
-    findings.input_element_s.push_back(seconds_between(begin, worker.now()) / kBatch);
-  }
-}
-
 }  // namespace
 
 void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
@@ -222,7 +201,7 @@ void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findi
   if (worker.devices().front()->id().type != DeviceType::cpu) return;
   measure_waking(worker, plan, blocker, findings);
   measure_hand_over(worker, plan, blocker);
-  measure_input(worker, plan, blocker, findings);
+  measure_input(worker, plan, findings);
 }
 
 namespace {

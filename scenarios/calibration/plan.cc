@@ -11,18 +11,20 @@ constexpr std::int64_t kKiB = 1024;
 constexpr std::int64_t kMiB = 1024 * kKiB;
 
 Plan for_processors(bool quick) {
-  Plan plan{.gemm_dtypes = {},
-            .gemm_sides = {1, 8, 32, 128, 512, 1024},
-            .gemm_long_sides = {4096, 32768},
-            .gemm_beside_long = {32, 256},
-            .memory_bytes = {12, 1200, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB, 48 * kMiB},
-            .kernel_bytes = {kKiB, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB},
-            .copy_bytes = {4, 512, 4 * kKiB, 64 * kKiB, kMiB, 4 * kMiB, 32 * kMiB},
-            .collective_bytes = {256, 4 * kKiB, 64 * kKiB, 512 * kKiB, 2 * kMiB, 8 * kMiB, 32 * kMiB},
-            .pool_bytes = 8 * kMiB,
-            .repetitions = 5,
-            .shape_budget_s = 0.02,
-            .dtype_budget_s = 20};
+  Plan plan{
+      .gemm_dtypes = {},
+      .gemm_sides = {1, 8, 32, 128, 512, 1024},
+      .gemm_long_sides = {4096, 32768},
+      .gemm_beside_long = {32, 256},
+      .memory_bytes = {12, 1200, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB, 12 * kMiB, 24 * kMiB, 48 * kMiB},
+      .kernel_bytes = {kKiB, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB},
+      .copy_bytes = {4, 512, 4 * kKiB, 64 * kKiB, kMiB, 4 * kMiB, 8 * kMiB, 16 * kMiB, 32 * kMiB},
+      .collective_bytes = {256, 4 * kKiB, 64 * kKiB, 512 * kKiB, 2 * kMiB, 8 * kMiB, 32 * kMiB},
+      .in_use_bytes = {4 * kMiB, 8 * kMiB, 16 * kMiB, 20 * kMiB, 24 * kMiB, 32 * kMiB, 48 * kMiB, 64 * kMiB, 96 * kMiB},
+      .pool_bytes = 8 * kMiB,
+      .repetitions = 5,
+      .shape_budget_s = 0.02,
+      .dtype_budget_s = 20};
   if (quick) return plan;
   plan.gemm_sides = {1, 8, 16, 32, 64, 128, 256, 512, 1024};
   plan.gemm_long_sides = {4096, 16384, 65536};
@@ -103,7 +105,7 @@ Plan fitting(Plan plan, double memory_bytes) {
     drop(plan.gemm_long_sides, memory_bytes / 16, [beside](double side) { return 2 * 8 * side * beside; });
   }
   for (std::vector<std::int64_t>* sizes :
-       {&plan.memory_bytes, &plan.kernel_bytes, &plan.copy_bytes, &plan.collective_bytes}) {
+       {&plan.memory_bytes, &plan.kernel_bytes, &plan.copy_bytes, &plan.collective_bytes, &plan.in_use_bytes}) {
     drop(*sizes, memory_bytes / 16, [](double bytes) { return bytes; });
   }
   plan.pool_bytes = std::min(plan.pool_bytes, static_cast<std::int64_t>(memory_bytes / 16));
@@ -158,6 +160,10 @@ std::string label_of(const GemmShape& shape) {
 
 std::string kernel_label(std::string_view kernel, std::int64_t bytes) {
   return fmt::format("kernel {} {}", kernel, bytes);
+}
+
+std::string in_use_label(std::string_view work, std::int64_t in_use_bytes) {
+  return fmt::format("{}, {} in use", work, in_use_bytes);
 }
 
 std::string memory_label(DType dtype, std::int64_t bytes) {

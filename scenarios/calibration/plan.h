@@ -30,6 +30,7 @@ struct Plan {
   std::vector<std::int64_t> kernel_bytes{};         // kernels that are measured by themselves, as memory_bytes
   std::vector<std::int64_t> copy_bytes;             // copies within a device and between devices
   std::vector<std::int64_t> collective_bytes;       // buffers of all_reduce
+  std::vector<std::int64_t> in_use_bytes{};         // memory of all devices that rounds like those of training use
   std::int64_t once_bytes = std::int64_t{1} << 62;  // collectives of this size or more are called once in each round
   std::int64_t pool_bytes = 0;                      // the block through which operands rotate: see Pool
   int repetitions = 0;                              // of every measurement, at least
@@ -74,6 +75,8 @@ inline constexpr std::array<int, 5> kIdleOps = {1, 3, 10, 30, 60};
 std::string label_of(const GemmShape& shape);
 std::string memory_label(DType dtype, std::int64_t bytes);
 std::string kernel_label(std::string_view kernel, std::int64_t bytes);
+// `work`: one of kInUseWork or kInUseProducts.
+std::string in_use_label(std::string_view work, std::int64_t in_use_bytes);
 inline constexpr std::string_view kTinyOpLabel = "tiny";           // issued to an idle stream
 inline constexpr std::string_view kQueuedOpLabel = "tiny queued";  // behind work, so that the issuing does not count
 inline constexpr std::string_view kBlockerLabel = "work";

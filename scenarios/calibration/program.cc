@@ -29,6 +29,10 @@ void run_program(Worker& worker, const Plan& plan, const Parts& parts, Findings&
     stage("copies");
     measure_local_copies(worker, plan);
   }
+  if (parts.in_use) {
+    stage("memory in use");
+    measure_in_use(worker, plan);
+  }
   if (!parts.routes.empty()) {
     stage("links");
     measure_routes(worker, plan, parts.routes);

@@ -34,6 +34,7 @@ struct Parts {
   bool concurrent_copies = false;  // how much copies and work slow each other down
   std::vector<Route> routes{};     // copies along these routes, one route at a time
   bool collectives = false;
+  bool in_use = false;    // rates by the memory that is in use
   bool slowdown = false;  // how much collectives slow products down; each device is then a physical one
 };
 

@@ -34,6 +34,8 @@ void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findi
 void measure_products(Worker& worker, const Plan& plan, Findings& findings);
 void measure_memory(Worker& worker, const Plan& plan);
 void measure_kernels(Worker& worker, const Plan& plan);
+void measure_in_use(Worker& worker, const Plan& plan);
+void measure_input(Worker& worker, const Plan& plan, Findings& findings);
 void measure_local_copies(Worker& worker, const Plan& plan);
 void measure_overlap(Worker& worker, const Plan& plan, Findings& findings);
 void measure_slowdown(Worker& worker, const Plan& plan, Findings& findings);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "scenarios/calibration/device_fit.h"
+#include "scenarios/calibration/slower_devices.h"
 #include "scenarios/expected_error.h"
 #include "scenarios/runner.h"
 #include "scenarios/validation/rules.h"

@@ -78,8 +78,8 @@ TEST_F(CompareCommand, ShowsNoErrorsOfADisturbedCalibration) {
   EXPECT_THAT(simulated.out, HasSubstr("the topology was measured while disturbed: "));
 }
 
-TEST_F(CompareCommand, SaysThatTheMachineHasChangedItsPace) {
-  const std::string fact = "\"pace of products\": \"";
+TEST_F(CompareCommand, SimulatesAtThePaceOfTheMachine) {
+  const std::string fact = "\"pace: products\": \"";
   std::string machine = read("machine.yaml");
   const auto at = machine.find(fact);
   ASSERT_NE(at, std::string::npos);
@@ -87,7 +87,40 @@ TEST_F(CompareCommand, SaysThatTheMachineHasChangedItsPace) {
   const std::string topology = write("slower.yaml", machine);
   const Outcome compared = tandem({"compare", write_small_scenario(), "--topology", topology, "--tries", "1"});
   ASSERT_EQ(compared.exit_code, 0) << compared.err;
-  EXPECT_THAT(compared.out, HasSubstr("the machine's pace had changed since it was calibrated: products take 100 %"));
+  EXPECT_THAT(compared.out, HasSubstr("simulated at the machine's pace around the run: products take 100 % less"));
+}
+
+TEST_F(CompareCommand, ComparesEveryStrategy) {
+  const std::vector<std::string> command = {"compare",    write_small_scenario(), "--all",   "--replicas", "1,2",
+                                            "--topology", "machine.yaml",         "--tries", "1"};
+  const Outcome compared = tandem(command);
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr(": time of a step with every strategy, measured (cpu) and simulated (sim)\n"));
+  for (const char* row : {"one_device +1", "mirrored +2", "central_storage +2", "multi_worker_mirrored +2",
+                          "parameter_server +2", "fully_sharded +2", "tensor_parallel +2", "pipeline_parallel +2"}) {
+    EXPECT_THAT(compared.out, testing::ContainsRegex(std::string("\n") + row + " +[0-9.]+ [mu]s +[0-9.]+ [mu]s"));
+  }
+  std::vector<std::string> stored = command;
+  stored.insert(stored.end(), {"--json", "-o", "all.json", "--html", "all.html"});
+  ASSERT_EQ(tandem(stored).exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(read("all.json"))["comparisons"].size(), 8U);
+  EXPECT_EQ(tandem({"report", "all.html"}).out, tandem({"report", "all.json"}).out);
+}
+
+TEST_F(CompareCommand, LeavesOutStrategiesThatCannotTrainTheWorkload) {
+  const std::string scenario =
+      write("pipeline.yaml", "schema_version: 1\nworkload: {kind: mlp, batch: 32, hidden: [16]}\nsteps: 3\n");
+  const Outcome compared =
+      tandem({"compare", scenario, "--all", "--replicas", "4", "--topology", "machine.yaml", "--tries", "1"});
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  EXPECT_THAT(compared.out,
+              HasSubstr("left out    pipeline_parallel on 4 devices: 2 layers cannot form 4 pipeline stages\n"));
+}
+
+TEST_F(CompareCommand, TakesNoStoredRunsWithAll) {
+  const Outcome outcome = tandem({"compare", "a.json", "b.json", "--all"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--all"));
 }
 
 // Built or not: nothing is calibrated instead.

@@ -111,15 +111,48 @@ TEST(Compare, ADisturbedMeasurementHasNoErrors) {
 
 TEST(Compare, ADocumentSaysOfTheRunAndOfTheCalibrationWhatDisturbedThem) {
   const std::string calibration = "while the machine was calibrated, 30.0 % of the time went elsewhere";
-  for (const Comparison& comparison : {compare(disturbed_report(), simulated_report()),
-                                       compare(disturbed_report(), simulated_report(), calibration),
-                                       compare(full_report(), simulated_report(), calibration)}) {
+  for (const Comparison& comparison :
+       {compare(disturbed_report(), simulated_report()), compare(disturbed_report(), simulated_report(), calibration),
+        compare(full_report(), simulated_report(), calibration)}) {
     nlohmann::ordered_json document = comparisons_to_json({comparison});
     EXPECT_EQ(comparisons_text(comparisons_from_json(document, "now.json")), comparisons_text({comparison}));
     document["comparisons"][0].erase("calibration_disturbance");
-    EXPECT_EQ(comparisons_text(comparisons_from_json(document, "earlier.json")),
-              comparisons_text({comparison}));
+    EXPECT_EQ(comparisons_text(comparisons_from_json(document, "earlier.json")), comparisons_text({comparison}));
   }
+}
+
+// The step is 0.2 of 2 ms longer than measured.
+TEST(Compare, SaysWhetherTheErrorIsUsual) {
+  Report predicted = simulated_report();
+  predicted.summary.step_time.mean = 2'200'000;
+  predicted.summary.per_step.compute += 200'000;
+  EXPECT_EQ(is_usual(compare(full_report(), predicted)), std::nullopt) << "no band is known";
+  for (const auto& [band, usual] : {std::pair{0.15, true}, {0.05, false}}) {
+    predicted.expected_error = ErrorBand{.relative = band, .basis = "12 comparisons"};
+    const Comparison comparison = compare(full_report(), predicted);
+    EXPECT_EQ(is_usual(comparison), usual);
+    EXPECT_THAT(comparisons_text({comparison}),
+                HasSubstr(usual ? "+10.0 % is within the usual +-15.0 % of 12 comparisons; compute decides it: +10.0 %"
+                                : "+10.0 % is outside the usual +-5.0 % of 12 comparisons; compute decides it:"));
+    EXPECT_EQ(comparisons_to_json({comparison})["comparisons"][0]["is_usual"], usual);
+  }
+}
+
+TEST(Compare, NamesThePartThatDecidesTheError) {
+  Report measured = full_report(), predicted = simulated_report();
+  measured.summary.step_time.mean = 1'000;
+  measured.summary.per_step = {.compute = 600, .update = 100, .idle = 300};
+  predicted.summary.step_time.mean = 900;
+  predicted.summary.per_step = {.compute = 800, .update = 50, .idle = 50};
+  const std::optional<DecidingPart> part = deciding_part(compare(measured, predicted));
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->name, "idle") << "compute differs by as much, but the other way";
+  EXPECT_NEAR(part->of_step, -0.25, 1e-12);
+  measured.cores = SharedCores{.devices = 4, .cores = 2};
+  EXPECT_THAT(comparisons_text({compare(measured, predicted)}),
+              HasSubstr("idle decides the error: -25.0 % of the step; 4 devices on 2 cores\n"));
+  predicted.summary = measured.summary;
+  EXPECT_EQ(deciding_part(compare(measured, predicted)), std::nullopt);
 }
 
 TEST(Compare, SaysWhichCollectivesLieOutsideTheCalibration) {

@@ -1,5 +1,6 @@
 #include "reports/expectation.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -29,7 +30,7 @@ TEST(Expectation, NamesTheTermThatExplainsMostOfTheGap) {
   const Expectation slower = expectation_of(measured, predicted_report());
   EXPECT_EQ(slower.step_time, 2'000'000);
   EXPECT_NEAR(slower.gap_of(2'200'000), 0.1, 1e-12);
-  EXPECT_EQ(slower.is_normal(2'200'000), true) << "calibrated machines: 23.2 %";
+  EXPECT_EQ(slower.is_normal(2'200'000), true);
   EXPECT_EQ(slower.is_normal(2'500'000), false);
   EXPECT_EQ(slower.largest->name, "idle and launches");
   EXPECT_EQ(slower.largest->time, 150'000);
@@ -76,7 +77,12 @@ TEST(ErrorBand, IsThatOfWhatWasComparedAndUnknownOtherwise) {
   EXPECT_THAT(error_band_of(other).basis, HasSubstr("no prediction of such a workload"));
   other.figures = FigureBasis::calibrated;
   other.on_gpus = false;
-  EXPECT_THAT(error_band_of(other).basis, HasSubstr("comparisons of a calibrated machine"));
+  EXPECT_THAT(error_band_of(other).basis,
+              HasSubstr("comparisons on a calibrated machine, with no more CPU devices than cores"));
+  const std::optional<double> enough = error_band_of(other).relative;
+  other.is_short_of_cores = true;
+  EXPECT_THAT(error_band_of(other).basis, HasSubstr("with more CPU devices than cores"));
+  EXPECT_NE(error_band_of(other).relative, enough);
 }
 
 TEST(ReportJson, GivesBackTheErrorOfPredictions) {
@@ -92,20 +98,20 @@ TEST(ReportJson, GivesBackTheErrorOfPredictions) {
 }
 
 TEST(NormalText, SaysWhetherARunIsNormal) {
+  const std::string band = fmt::format("{:.0f} %", *predicted_report().expected_error->relative * 100);
   Report measured = full_report();
   measured.summary.step_time.mean = measured.summary.step_time.median = 2'200'000;
   measured.summary.per_step.idle += 200'000;
   EXPECT_THAT(expectation_text(measured), HasSubstr("needs --topology FILE"));
   measured.expectation = expectation_of(measured, predicted_report());
-  EXPECT_THAT(expectation_text(measured), HasSubstr("+10.0 % from it, within the model's 23 %"));
+  EXPECT_THAT(expectation_text(measured), HasSubstr("+10.0 % from it, within the model's " + band));
   EXPECT_THAT(expectation_text(measured), HasSubstr("of these +200.0 us, idle and launches explains +200.0 us"));
   measured.summary.step_time.mean = measured.summary.step_time.median = 3'000'000;
-  EXPECT_THAT(expectation_text(measured), HasSubstr("OUTSIDE the model's 23 %"));
+  EXPECT_THAT(expectation_text(measured), HasSubstr("OUTSIDE the model's " + band));
   measured.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
   EXPECT_THAT(expectation_text(measured), HasSubstr("not compared, for the run was disturbed"));
   EXPECT_TRUE(report_to_json(measured)["expectation"]["gap"].is_null());
-  EXPECT_THAT(expectation_text(predicted_report()),
-              HasSubstr("< 23 %   19 of 20 predictions were: comparisons of a calibrated machine"));
+  EXPECT_THAT(expectation_text(predicted_report()), HasSubstr(band + "   19 of 20 predictions were: "));
 }
 
 TEST(ReportJson, GivesBackWhatIsExpectedAndWhoWaits) {

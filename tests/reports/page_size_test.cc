@@ -146,7 +146,7 @@ TEST(PageSize, OfAComparisonIsBounded) {
   const Json details = run_details_to_json(run_details(busy_timeline(), 0, Pace::in_step));
   for (const char* which : {"measured", "predicted"}) document["comparisons"].back()[which]["details"] = details;
   const std::string page = small_page(document);
-  EXPECT_TRUE(says(page, "Timeline of the simulated median step"));
+  EXPECT_TRUE(says(page, "Timelines of the median steps"));
 }
 
 TEST(PageSize, OfASuiteIsBounded) {

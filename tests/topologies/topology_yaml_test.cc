@@ -47,6 +47,7 @@ device_models:
     wake_call: 11us
     hand_over: {value: 4us, provenance: measured, source: here}
     wake_ups: [{idle: 1ms, time: 30us}, {idle: 4ms, time: 50us}]
+    in_use: [{devices: 1, bytes: 4MB, memory: 90GB/s, copy_many: 80GB/s}, {devices: 1, bytes: 40MB, memory: 30GB/s, copy_many: 20GB/s}]
     input_element: 0.2us
     collective_slowdown: {value: 1.12, provenance: measured, source: here, spread: 0.01}
     gemm_efficiency: 0.7
@@ -165,6 +166,11 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   expect_equal(after.wake_call_s, before.wake_call_s);
   expect_equal(after.hand_over_s, before.hand_over_s);
   EXPECT_DOUBLE_EQ(after.hand_over_s.value, 4e-6);
+  ASSERT_EQ(after.in_use.size(), 2U);
+  EXPECT_EQ(after.in_use[1].devices, 1);
+  EXPECT_DOUBLE_EQ(after.in_use[1].in_use_bytes, 40e6);
+  EXPECT_DOUBLE_EQ(after.in_use[1].memory_bytes_per_s, 30e9);
+  EXPECT_DOUBLE_EQ(after.in_use[1].copy_many_bytes_per_s, 20e9);
   ASSERT_EQ(after.wake_ups.size(), 2U);
   EXPECT_DOUBLE_EQ(after.wake_ups[1].idle_s, 4e-3);
   EXPECT_DOUBLE_EQ(after.wake_ups[1].time_s, 50e-6);

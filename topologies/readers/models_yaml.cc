@@ -78,6 +78,24 @@ std::vector<WakeUp> read_wake_ups(const YamlReader& list) {
   return wake_ups;
 }
 
+std::vector<InUseRates> read_in_use(const YamlReader& list) {
+  std::vector<InUseRates> in_use;
+  for (const YamlReader& sample : list.list()) {
+    in_use.push_back({.devices = sample.required("devices").integer(1, 1 << 20, 1),
+                      .in_use_bytes = sample.required("bytes").quantity(Dimension::bytes),
+                      .memory_bytes_per_s = sample.required("memory").quantity(Dimension::bytes_per_second),
+                      .copy_many_bytes_per_s = sample.required("copy_many").quantity(Dimension::bytes_per_second)});
+    if (in_use.size() < 2) continue;
+    const InUseRates &before = in_use[in_use.size() - 2], &now = in_use.back();
+    if (now.devices < before.devices) {
+      sample.optional("devices").error("must be at least that of the sample before");
+    } else if (now.devices == before.devices && now.in_use_bytes <= before.in_use_bytes) {
+      sample.optional("bytes").error("must be greater than that of the sample before");
+    }
+  }
+  return in_use;
+}
+
 // "sm_80", "sm_100a", "gfx942", "gfx90a".
 bool is_architecture(std::string_view text) {
   const bool is_amd = text.starts_with("gfx");
@@ -170,6 +188,7 @@ void read_device_figures(const YamlReader& map, const FigureOrigin& origin, Devi
   read_figure(map.optional("wake_up"), Dimension::seconds, origin, true, model.wake_up_s);
   read_figure(map.optional("wake_call"), Dimension::seconds, origin, true, model.wake_call_s);
   read_figure(map.optional("hand_over"), Dimension::seconds, origin, true, model.hand_over_s);
+  if (const YamlReader in_use = map.optional("in_use")) model.in_use = read_in_use(in_use);
   if (const YamlReader wake_ups = map.optional("wake_ups")) model.wake_ups = read_wake_ups(wake_ups);
   read_figure(map.optional("input_element"), Dimension::seconds, origin, true, model.input_element_s);
   read_slowdown(map.optional("collective_slowdown"), origin, model.collective_slowdown);

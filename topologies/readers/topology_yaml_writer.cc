@@ -167,6 +167,12 @@ class Writer {
       line("      - {{idle: {}, time: {}}}", exact(each.idle_s, Dimension::seconds),
            exact(each.time_s, Dimension::seconds));
     }
+    if (!model.in_use.empty()) line("    in_use:");
+    for (const InUseRates& each : model.in_use) {
+      line("      - {{devices: {}, bytes: {}, memory: {}, copy_many: {}}}", each.devices,
+           exact(each.in_use_bytes, Dimension::bytes), exact(each.memory_bytes_per_s, Dimension::bytes_per_second),
+           exact(each.copy_many_bytes_per_s, Dimension::bytes_per_second));
+    }
     figure("input_element", model.input_element_s, Dimension::seconds);
     if (!is_unknown(model.collective_slowdown)) {
       line("    collective_slowdown: {}",

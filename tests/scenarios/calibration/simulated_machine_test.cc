@@ -310,5 +310,33 @@ TEST(SimulatedMachine, OfProcessorsTellsWhatTheirThreadsAndKernelsCost) {
   EXPECT_THAT(kernels.at("sum_axis").back().bytes_per_s, about(10e9));
 }
 
+TEST(SimulatedMachine, OfProcessorsTellsTheirRatesByTheMemoryInUse) {
+  DeviceModel model = cpu_model();
+  for (const int devices : {1, 2}) {
+    model.in_use.push_back({.devices = devices,
+                            .in_use_bytes = 1e6,
+                            .memory_bytes_per_s = 5e9 / devices,
+                            .copy_many_bytes_per_s = 4e9 / devices});
+  }
+  auto topology = std::make_shared<Topology>("test machine");
+  topology->add_node({.name = "cpu0",
+                      .kind = NodeKind::cpu,
+                      .worker = 0,
+                      .device = std::make_shared<const DeviceModel>(std::move(model))});
+  CalibrateOptions options;
+  options.quick = true;
+  options.max_devices = 2;
+  options.topology = topology;
+  const Topology found = calibrate("sim", options);
+  const std::vector<InUseRates>& in_use = model_of(found, "w0.cpu0").in_use;
+  ASSERT_GT(in_use.size(), 10U);
+  for (const InUseRates& rates : in_use) {
+    EXPECT_THAT(rates.memory_bytes_per_s, about(5e9 / rates.devices)) << rates.devices << ", " << rates.in_use_bytes;
+    EXPECT_THAT(rates.copy_many_bytes_per_s, about(4e9 / rates.devices));
+  }
+  EXPECT_EQ(in_use.front().devices, 1);
+  EXPECT_EQ(in_use.back().devices, 2);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -1,0 +1,113 @@
+#include "cli/paced_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "cli/interrupt.h"
+#include "reports/text_table.h"
+
+namespace tandem {
+namespace {
+
+// Changes of pace last for seconds.
+void pause() {
+  constexpr int kParts = 40;
+  constexpr std::chrono::milliseconds kPart{50};
+  for (int i = 0; i < kParts; ++i) {
+    std::this_thread::sleep_for(kPart);
+    check_for_interrupt();
+  }
+}
+
+struct Attempt {
+  PacedRun run;
+  bool is_steady = false;  // at one pace, and undisturbed
+
+  Nanoseconds step_time() const { return run.result.report.summary.step_time.mean; }
+};
+
+Attempt attempt_of(const PacedMeasurement& measurement, const std::function<RunResult()>& measure) {
+  MachinePace before, after;
+  if (measurement.usual) before = measure_pace(measurement.engine, measurement.devices);
+  Attempt attempt{.run = {.result = measure()}};
+  if (measurement.usual) {
+    after = measure_pace(measurement.engine, measurement.devices);
+    attempt.run.pace = quicker_of(before, after);
+  }
+  Report& report = attempt.run.result.report;
+  const bool has_changed = distance_between(before, after) > 1;
+  if (has_changed) {
+    report.notes.push_back("the machine changed its pace during the run: afterwards " + change_text(before, after));
+  }
+  attempt.is_steady = !has_changed && !report.is_disturbed();
+  return attempt;
+}
+
+// Whether two steady runs agree, so that no further one is needed.
+bool agree(const std::vector<Attempt>& attempts) {
+  constexpr double kApart = 0.03;
+  std::vector<double> times;
+  for (const Attempt& attempt : attempts) {
+    if (attempt.is_steady) times.push_back(static_cast<double>(attempt.step_time()));
+  }
+  std::ranges::sort(times);
+  return times.size() > 1 && times[1] <= (1 + kApart) * times[0];
+}
+
+// "measured 3 times, steps of 2.81 ms, 3.04 ms, 2.83 ms; the quickest is shown"
+std::string times_text(const std::vector<Attempt>& attempts) {
+  std::vector<std::string> times;
+  bool are_steady = true;
+  for (const Attempt& attempt : attempts) {
+    times.push_back(time_text(attempt.step_time()));
+    are_steady = are_steady && attempt.is_steady;
+  }
+  return fmt::format("measured {} times, steps of {}; {} is shown", times.size(), fmt::join(times, ", "),
+                     are_steady ? "the quickest" : "the quickest of the least disturbed");
+}
+
+// Whether the topology was measured on the machine of the report, as far as the names of their processors tell.
+bool is_of_machine(const Topology& topology, const Report& measured) {
+  const auto processor = topology.measured_with().find("processor");
+  return processor != topology.measured_with().end() && measured.machine.starts_with(processor->second);
+}
+
+}  // namespace
+
+PacedRun measure_at_pace(const PacedMeasurement& measurement, const std::function<RunResult()>& measure) {
+  constexpr std::chrono::seconds kLong{5};  // runs that are not repeated only to see whether they agree
+  using Clock = std::chrono::steady_clock;
+  std::vector<Attempt> attempts;
+  while (static_cast<int>(attempts.size()) < measurement.tries) {
+    if (measurement.usual && !attempts.empty() && !attempts.back().is_steady) pause();
+    const Clock::time_point begin = Clock::now();
+    attempts.push_back(attempt_of(measurement, measure));
+    const bool is_enough = !measurement.usual || Clock::now() - begin > kLong;
+    if (attempts.back().is_steady && is_enough) break;
+    if (agree(attempts)) break;
+  }
+  const auto best = std::ranges::min_element(attempts, {}, [](const Attempt& attempt) {
+    return std::tuple(attempt.run.result.report.is_disturbed(), !attempt.is_steady, attempt.step_time());
+  });
+  if (attempts.size() > 1) best->run.result.report.notes.push_back(times_text(attempts));
+  return std::move(best->run);
+}
+
+std::shared_ptr<const Topology> topology_at(const std::shared_ptr<const Topology>& topology,
+                                            const PacedMeasurement& measurement, const PacedRun& run,
+                                            std::vector<std::string>& notes) {
+  constexpr double kNoted = 0.3;  // of what is usual from one second to the next
+  if (!measurement.usual || !run.pace || !is_of_machine(*topology, run.result.report)) return topology;
+  if (distance_between(*measurement.usual, *run.pace) < kNoted) return topology;
+  notes.push_back("simulated at the machine's pace around the run: " + change_text(*measurement.usual, *run.pace) +
+                  " than when it was calibrated");
+  return std::make_shared<const Topology>(at_pace(*topology, *measurement.usual, *run.pace));
+}
+
+}  // namespace tandem
