@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Makes the pictures of the README and of docs/: pictures.py TANDEM SCENARIOS FOLDER (docs/pictures).
 
-Simulates examples, and compares one with what this machine measures, which should do nothing else; opens their pages in
+Simulates examples, and compares some with what this machine measures, which should do nothing else; opens their pages in
 headless Chromium, and writes parts of them as PNG. Exit code 77: no browser here.
 """
 import collections
@@ -41,6 +41,7 @@ def write_pages(program, scenarios, work):
     for example in ("pipeline-parallel", "resnet50-4x-hgx-h100", "bert-large-fully-sharded"):
         tandem(program, "run", scenarios / f"{example}.yaml", "--html", work / f"{example}.html")
     tandem(program, "compare", scenarios / "digits.yaml", "--replicas", "2", "--html", work / "compare.html")
+    tandem(program, "compare", scenarios / "digits.yaml", "--all", "--html", work / "strategies.html")
     tandem(program, "history", write_history(program, scenarios, work), "--html", work / "history.html")
 
 
@@ -50,6 +51,10 @@ PICTURES = [
     ("links.png", "resnet50-4x-hgx-h100.html", "Use of the links of the topology", "Use of the links of the topology"),
     ("collectives.png", "bert-large-fully-sharded.html", "Bus bandwidth of collectives by size", "Bus bandwidth of collectives by size"),
     ("compare.png", "compare.html", "From the measured step to the simulated one", "From the measured step to the simulated one"),
+    ("steps.png", "compare.html", "Timelines of the median steps, measured, and simulated below each stream",
+     "Timelines of the median steps, measured, and simulated below each stream"),
+    ("strategies.png", "strategies.html", "Parts of a step of each strategy, measured and simulated",
+     "Parts of a step of each strategy, measured and simulated"),
     ("history.png", "history.html", "Simulated step time of each run, which repeats exactly",
      "Simulated step time of each run, which repeats exactly"),
 ]
