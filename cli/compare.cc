@@ -196,16 +196,19 @@ struct Compared {  // NOLINT(bugprone-exception-escape): the move of a JSON valu
   nlohmann::ordered_json measured_details, predicted_details;
 };
 
-void write_strategies(const Output& output, const Compared& compared) {
-  StrategyComparison strategies{.comparisons = compared.comparisons, .left_out = compared.left_out};
-  sort_by_time(strategies.comparisons);
-  const nlohmann::ordered_json document = strategy_comparison_to_json(strategies);
+void write(const Output& output, const nlohmann::ordered_json& document, const std::string& text) {
   if (output.json()) {
     output.write_json(document);
   } else {
-    output.write_text(strategy_comparison_text(strategies));
+    output.write_text(text);
   }
   output.write_page(document);
+}
+
+void write_strategies(const Output& output, const Compared& compared) {
+  StrategyComparison strategies{.comparisons = compared.comparisons, .left_out = compared.left_out};
+  sort_by_time(strategies.comparisons);
+  write(output, strategy_comparison_to_json(strategies), strategy_comparison_text(strategies));
 }
 
 void write_result(const CompareFlags& flags, const Output& output, const Compared& compared) {
@@ -307,13 +310,7 @@ int compare_stored(const CompareFlags& flags) {
                            .baseline = before.report,
                            .now = now.report,
                            .scenario_changes = content_changes(now, before)};
-  const nlohmann::ordered_json document = run_comparison_to_json(runs);
-  if (output.json()) {
-    output.write_json(document);
-  } else {
-    output.write_text(run_comparison_text(runs));
-  }
-  output.write_page(document);
+  write(output, run_comparison_to_json(runs), run_comparison_text(runs));
   return kOk;
 }
 

@@ -282,6 +282,20 @@ TEST(SimulatedMachine, OfProcessorsAloneGivesBackTheirs) {
   EXPECT_THAT(rates_of(cpu, 2, DType::f32).memory.back().bytes_per_s, about(10e9));
 }
 
+// Calibrates a simulated machine with one processor of this model.
+Topology calibrated(DeviceModel model, int most_devices) {
+  auto topology = std::make_shared<Topology>("test machine");
+  topology->add_node({.name = "cpu0",
+                      .kind = NodeKind::cpu,
+                      .worker = 0,
+                      .device = std::make_shared<const DeviceModel>(std::move(model))});
+  CalibrateOptions options;
+  options.quick = true;
+  options.max_devices = most_devices;
+  options.topology = std::move(topology);
+  return calibrate("sim", options);
+}
+
 // What threads and datasets cost is a host's own; its kernels are found where the model has rates for them.
 TEST(SimulatedMachine, OfProcessorsTellsWhatTheirThreadsAndKernelsCost) {
   DeviceModel model = cpu_model();
@@ -290,16 +304,7 @@ TEST(SimulatedMachine, OfProcessorsTellsWhatTheirThreadsAndKernelsCost) {
   DeviceRates rates{.dtype = DType::f32, .gemm = {{64, 64, 64, 100e9}}, .memory = {{1024, 10e9}}, .copy = {}};
   rates.kernels["softmax"] = {{1024, 0.5e9}};
   model.rates = {rates};
-  auto topology = std::make_shared<Topology>("test machine");
-  topology->add_node({.name = "cpu0",
-                      .kind = NodeKind::cpu,
-                      .worker = 0,
-                      .device = std::make_shared<const DeviceModel>(std::move(model))});
-  CalibrateOptions options;
-  options.quick = true;
-  options.max_devices = 1;
-  options.topology = topology;
-  const Topology found = calibrate("sim", options);
+  const Topology found = calibrated(std::move(model), 1);
   const DeviceModel& cpu = model_of(found, "w0.cpu0");
   EXPECT_THAT(cpu.wake_up_s.value, about(21e-6));
   EXPECT_THAT(cpu.input_element_s.value, about(0.25e-6));
@@ -318,16 +323,7 @@ TEST(SimulatedMachine, OfProcessorsTellsTheirRatesByTheMemoryInUse) {
                             .memory_bytes_per_s = 5e9 / devices,
                             .copy_many_bytes_per_s = 4e9 / devices});
   }
-  auto topology = std::make_shared<Topology>("test machine");
-  topology->add_node({.name = "cpu0",
-                      .kind = NodeKind::cpu,
-                      .worker = 0,
-                      .device = std::make_shared<const DeviceModel>(std::move(model))});
-  CalibrateOptions options;
-  options.quick = true;
-  options.max_devices = 2;
-  options.topology = topology;
-  const Topology found = calibrate("sim", options);
+  const Topology found = calibrated(std::move(model), 2);
   const std::vector<InUseRates>& in_use = model_of(found, "w0.cpu0").in_use;
   ASSERT_GT(in_use.size(), 10U);
   for (const InUseRates& rates : in_use) {
