@@ -165,17 +165,25 @@ const ComparedFigure& Comparison::figure(std::string_view name) const {
   return *found;
 }
 
-std::optional<DecidingPart> deciding_part(const Comparison& comparison) {
-  const ComparedFigure& step = comparison.figure("step_time");
-  if (!step.error || *step.error == 0 || !comparison.has_parts()) return std::nullopt;
-  DecidingPart decides{.name = "", .of_step = 0};
+std::vector<DecidingPart> part_differences(const Comparison& comparison) {
+  std::vector<DecidingPart> parts;
+  const double step = comparison.figure("step_time").measured;
+  if (comparison.is_disturbed() || !comparison.has_parts() || !(step > 0)) return parts;
   for (const StepPart& part : step_parts()) {
     const ComparedFigure& figure = comparison.figure(part.name);
-    const double of_step = (figure.predicted - figure.measured) / step.measured;
-    if (*step.error < 0 ? of_step >= decides.of_step : of_step <= decides.of_step) continue;
-    decides = {.name = with_blanks(part.name), .of_step = of_step};
+    parts.push_back({.name = with_blanks(part.name), .of_step = (figure.predicted - figure.measured) / step});
   }
-  return decides.name.empty() ? std::nullopt : std::optional(decides);
+  return parts;
+}
+
+std::optional<DecidingPart> deciding_part(const Comparison& comparison) {
+  const std::optional<double>& error = comparison.figure("step_time").error;
+  const std::vector<DecidingPart> parts = part_differences(comparison);
+  if (!error || *error == 0 || parts.empty()) return std::nullopt;
+  const double direction = *error < 0 ? -1 : 1;
+  const auto farthest =
+      std::ranges::max_element(parts, {}, [&](const DecidingPart& part) { return direction * part.of_step; });
+  return direction * farthest->of_step > 0 ? std::optional(*farthest) : std::nullopt;
 }
 
 std::optional<bool> is_usual(const Comparison& comparison) {

@@ -60,11 +60,15 @@ struct Comparison {
   const ComparedFigure& figure(std::string_view name) const;
 };
 
-// The part of a step that decides the error of the step: the one that is farthest off in its direction.
+// A part of a step and how far it is off. The one that is farthest off in the direction of the step's error decides
+// that.
 struct DecidingPart {
   std::string name;  // "exposed communication"
   double of_step;    // (predicted - measured) / measured step time
 };
+
+// Returns how far each part of the step is off; none for a disturbed comparison, or one without parts.
+std::vector<DecidingPart> part_differences(const Comparison& comparison);
 
 // Return nothing for a comparison without an error or parts of a step, or whose prediction has no band.
 std::optional<DecidingPart> deciding_part(const Comparison& comparison);

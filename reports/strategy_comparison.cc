@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "reports/json_fields.h"
@@ -81,16 +80,9 @@ std::vector<std::string> strategy_labels(const std::vector<Comparison>& comparis
 }
 
 std::optional<DecidingPart> farthest_part(const Comparison& comparison) {
-  const double step = comparison.figure("step_time").measured;
-  if (comparison.is_disturbed() || !comparison.has_parts() || !(step > 0)) return std::nullopt;
-  std::optional<DecidingPart> farthest;
-  for (const StepPart& part : step_parts()) {
-    const ComparedFigure& figure = comparison.figure(part.name);
-    const double of_step = (figure.predicted - figure.measured) / step;
-    if (farthest && std::abs(of_step) <= std::abs(farthest->of_step)) continue;
-    farthest = DecidingPart{.name = with_blanks(part.name), .of_step = of_step};
-  }
-  return farthest;
+  const std::vector<DecidingPart> parts = part_differences(comparison);
+  const auto farthest = std::ranges::max_element(parts, {}, [](const auto& part) { return std::abs(part.of_step); });
+  return farthest == parts.end() ? std::nullopt : std::optional(*farthest);
 }
 
 StrategySummary summary_of(const std::vector<Comparison>& comparisons) {

@@ -26,7 +26,7 @@ struct ErrorSummary {
 struct StrategySummary {
   ErrorSummary enough_cores, short_of_cores;  // of the step, by SharedCores::are_short()
   ErrorSummary parts;                         // of the part of each step that is farthest off, in percent of the step
-  // Of measured / simulated time on one device, divided by the same on several; without a run on one device: none.
+  // The speed-up is the time on one device divided by that on several. Empty if nothing ran on one device.
   ErrorSummary speed_ups;
   // Pairs of runs on equally many devices whose measured steps differ by more than the noise of both.
   int pairs = 0;
@@ -40,7 +40,7 @@ StrategySummary summary_of(const std::vector<Comparison>& comparisons);
 void sort_by_time(std::vector<Comparison>& comparisons);
 // Returns a name for each: the strategy, with its cross-device ops where runs of it on as many devices have others.
 std::vector<std::string> strategy_labels(const std::vector<Comparison>& comparisons);
-// Returns the part of a step that is farthest off.
+// Returns the part of a step that is farthest off in either direction.
 std::optional<DecidingPart> farthest_part(const Comparison& comparison);
 
 nlohmann::ordered_json strategy_comparison_to_json(const StrategyComparison& strategies);
