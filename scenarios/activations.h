@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "scenarios/model.h"
+#include "strategies/model/model.h"
 #include "topologies/base/dtype.h"
 
 namespace tandem {

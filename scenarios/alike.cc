@@ -6,8 +6,7 @@
 #include "scenarios/job.h"
 #include "scenarios/parallel_settings.h"
 #include "strategies/input/distributed_dataset.h"
-#include "strategies/parallel/linear.h"
-#include "strategies/parallel/trainer.h"
+#include "strategies/parallel/division.h"
 #include "strategies/strategies.h"
 
 namespace tandem {
@@ -16,18 +15,9 @@ namespace {
 // A device's share of the batch and of the model.
 using Share = std::vector<std::int64_t>;
 
-// The mesh of a strategy that divides the model counts its ranks by stage, then replica, then part of a sequence, then
-// part of a layer. Which experts a device has makes no difference: all have equally many.
-std::vector<Share> shares_of_mesh(const ParallelOptions& options, int batch) {
+std::vector<Share> shares_of_division(const Division& division, const ParallelOptions& options) {
   std::vector<Share> shares;
-  for (int stage = 0; stage < options.pipeline; ++stage) {
-    for (int replica = 0; replica < options.data; ++replica) {
-      const std::int64_t examples = part_of(batch, options.data, replica).count;
-      for (int part = 0; part < options.context * options.tensor; ++part) {
-        shares.push_back({stage, part % options.tensor, examples});
-      }
-    }
-  }
+  for (int rank = 0; rank < options.devices(); ++rank) shares.push_back(division.kind_of(rank, options));
   return shares;
 }
 
@@ -45,9 +35,9 @@ std::vector<int> alike_tasks(const Scenario& scenario) {
   const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
   const int workers = training_workers(scenario);
   const int devices = scenario.devices.per_worker;
-  const int batch = scenario.workload.batch;
-  const std::vector<Share> shares = strategy.division ? shares_of_mesh(parallel_options(scenario), batch)
-                                                      : shares_of_replicas(batch, workers * devices);
+  const std::vector<Share> shares = strategy.division
+                                        ? shares_of_division(*strategy.division->how, parallel_options(scenario))
+                                        : shares_of_replicas(scenario.workload.batch, workers * devices);
   std::map<std::vector<Share>, int> numbers;
   std::vector<int> alike;
   for (int worker = 0; worker < workers; ++worker) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "scenarios/job.h"
+#include "strategies/parallel/parallel_options.h"
 #include "strategies/strategies.h"
 
 namespace tandem {
@@ -34,7 +35,7 @@ std::string compared_as(const std::string& strategy) {
   const StrategyInfo& info = strategy_info(strategy);
   if (info.is_registered) return "";  // no run of a program's own strategy was ever compared
   if (info.parameter_servers == ServerUse::required) return "servers";
-  if (info.division) return info.division->layer_tables == ModelDivision::LayerTables::divided ? "mesh" : "";
+  if (info.division) return info.division->axis == &ParallelOptions::data ? "" : "mesh";
   const bool reduces = info.several_workers || !info.cross_device_ops.empty();
   return info.one_device || reduces ? "replicas" : "central";
 }

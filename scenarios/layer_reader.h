@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "scenarios/model.h"
+#include "strategies/model/model.h"
 #include "scenarios/model_sizes.h"
 
 namespace tandem {

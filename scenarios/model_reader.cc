@@ -1,10 +1,11 @@
+#include "scenarios/model_reader.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "scenarios/import/import.h"
 #include "scenarios/layer_reader.h"
-#include "scenarios/model.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/catalog.h"
 

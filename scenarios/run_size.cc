@@ -10,7 +10,7 @@
 #include "scenarios/device_memory.h"
 #include "scenarios/job.h"
 #include "scenarios/parallel_settings.h"
-#include "strategies/parallel/trainer.h"
+#include "scenarios/workloads/mlp_layers.h"
 #include "strategies/strategies.h"
 #include "topologies/base/machine_memory.h"
 #include "topologies/base/units.h"
@@ -52,12 +52,8 @@ std::int64_t simulated_workers(const Scenario& scenario) {
   return workers;
 }
 
-double bytes_of_weights(const LinearStack& stack) {
-  double weights = 0;
-  for (std::size_t i = 1; i < stack.sizes.size(); ++i) {
-    weights += static_cast<double>(stack.sizes[i - 1]) * static_cast<double>(stack.sizes[i]);
-  }
-  return weights * static_cast<double>(size_of(DType::f32));
+double bytes_of_weights(const MlpSettings& mlp) {
+  return static_cast<double>(layers_of(mlp).model.parameters()) * static_cast<double>(size_of(DType::f32));
 }
 
 std::string values_text(const RunSize& size) {
@@ -102,7 +98,7 @@ RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetr
 // GPUs took 1.04, 1.27 and 1.66 GB, and is estimated to take 0.95, 1.27 and 1.79 GB.
 double tensor_bytes_of_device(const Scenario& scenario) {
   const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind);
-  if (mlp && !strategy_info(scenario.strategy.name).division) return 2 * bytes_of_weights(linear_stack(*mlp));
+  if (mlp && !strategy_info(scenario.strategy.name).division) return 2 * bytes_of_weights(*mlp);
   const auto need = memory_need(scenario);
   if (!need) return 0;
   return static_cast<double>(need->total() - need->activations - need->optimizer);

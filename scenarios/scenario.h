@@ -16,7 +16,8 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/labelled_rows.h"
-#include "scenarios/model.h"
+#include "strategies/model/model.h"
+#include "strategies/model/training_settings.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 
@@ -35,25 +36,13 @@ struct MlpSettings {
   std::uint64_t seed = 1;
 };
 
-// Decides what an update reads and writes besides parameters and gradients: a momentum, or two moments.
-enum class Optimizer : std::uint8_t { sgd, momentum, adam, lamb };
-
 // The layers of a model as pure work: shapes, gradients and collectives are those of the model, but the values mean
 // nothing.
-struct LayersSettings {
+struct LayersSettings : TrainingSettings {
   Model model;
-  Stack stack{};  // the model's, with what the scenario replaces
-  DType dtype = DType::f32;
-  std::optional<DType> parameter_dtype{};  // of parameters and gradients; empty: dtype
-  Optimizer optimizer = Optimizer::sgd;
-  std::int64_t bucket_bytes = 25'000'000;  // gradients that are reduced together
-  bool overlap = true;                     // reduce a bucket while the backward pass goes on
-  bool overlap_tensor = true;              // sum gradients of inputs while those of weights are computed
-  bool sequence_parallel = false;          // tensor-parallel devices divide the rows of what they do not split
-  int gradient_accumulation_steps = 1;     // passes over parts of the batch before gradients are reduced and applied
-  bool activation_checkpointing = false;   // blocks are computed again before their backward pass
-  bool variables_are_tensors = false;      // a variable for each tensor, as in TensorFlow; false: for each bucket
-  std::int64_t epoch = 0;                  // examples of the data set, for the cost of an epoch; 0: unknown
+  Stack stack{};                       // the model's, with what the scenario replaces
+  bool variables_are_tensors = false;  // a variable for each tensor, as in TensorFlow; false: for each bucket
+  std::int64_t epoch = 0;              // examples of the data set, for the cost of an epoch; 0: unknown
 };
 
 // Ranks as they were recorded, played again: their kernels keep their times, their collectives are this engine's.

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "scenarios/model.h"
+#include "strategies/model/model.h"
 #include "topologies/topology.h"
 
 namespace tandem {

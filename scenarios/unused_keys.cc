@@ -12,8 +12,8 @@
 #include "scenarios/job.h"
 #include "scenarios/parallel_settings.h"
 #include "scenarios/sweep/sweep_settings.h"
-#include "strategies/parallel/mesh_trainer.h"
-#include "strategies/parallel/trainer.h"
+#include "scenarios/workloads/mlp_layers.h"
+#include "strategies/parallel/layer_division.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/figures.h"
@@ -56,11 +56,13 @@ std::string why_scatter_gather(const Run& run) {
   if (!run.divides_model()) return "";
   const ParallelOptions options = parallel_options(run.scenario);
   if (options.tensor == 1 || options.stages() == 1) return "needs devices along both tensor and pipeline";
-  if (run.layers != nullptr) {
-    return run.layers->sequence_parallel ? "with sequence_parallel every device has rows of its own to send" : "";
-  }
-  const auto& mlp = std::get<MlpSettings>(run.scenario.workload.kind);
-  return sends_whole_matrices(linear_stack(mlp), options) ? "" : "every device has columns of its own to send";
+  const LayersSettings layers = layers_of(run.scenario.workload);
+  if (layers.sequence_parallel) return "with sequence_parallel every device has rows of its own to send";
+  const std::vector<std::size_t> first = first_layers_of_stages(layers.model, options.stages());
+  const bool has_parts = std::all_of(first.begin() + 1, first.end() - 1, [&](std::size_t layer) {
+    return has_parts_between(layers.model.layers, layer);
+  });
+  return has_parts ? "every device has columns of its own to send" : "";
 }
 
 std::string why_optimizer_is_whole(const Run& run) {

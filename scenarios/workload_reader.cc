@@ -8,6 +8,7 @@
 #include "scenarios/import/retime.h"
 #include "scenarios/import/trace.h"
 #include "scenarios/layer_reader.h"
+#include "scenarios/model_reader.h"
 #include "scenarios/named_files.h"
 #include "scenarios/shared_parts.h"
 

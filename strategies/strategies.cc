@@ -12,7 +12,8 @@
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/one_device.h"
-#include "strategies/parallel/trainer.h"
+#include "strategies/parallel/mesh_division.h"
+#include "strategies/parallel/sharded_division.h"
 #include "strategies/parameter_server.h"
 
 namespace tandem {
@@ -78,20 +79,12 @@ StrategyInfo dividing(std::string name, ModelDivision division) {
 }
 
 std::vector<StrategyInfo> dividing_strategies() {
-  using LayerTables = ModelDivision::LayerTables;
+  const auto mesh = std::make_shared<const MeshDivision>();
   return {
-      dividing(
-          "fully_sharded",
-          {.make_trainer = make_fully_sharded, .axis = &ParallelOptions::data, .layer_tables = LayerTables::gathered}),
-      dividing(
-          "tensor_parallel",
-          {.make_trainer = make_mesh_trainer, .axis = &ParallelOptions::tensor, .layer_tables = LayerTables::divided}),
-      dividing("pipeline_parallel", {.make_trainer = make_mesh_trainer,
-                                     .axis = &ParallelOptions::pipeline,
-                                     .micro_batches = true,
-                                     .layer_tables = LayerTables::divided}),
-      dividing("mesh",
-               {.make_trainer = make_mesh_trainer, .micro_batches = true, .layer_tables = LayerTables::divided}),
+      dividing("fully_sharded", {.how = std::make_shared<const ShardedDivision>(), .axis = &ParallelOptions::data}),
+      dividing("tensor_parallel", {.how = mesh, .axis = &ParallelOptions::tensor}),
+      dividing("pipeline_parallel", {.how = mesh, .axis = &ParallelOptions::pipeline, .micro_batches = true}),
+      dividing("mesh", {.how = mesh, .micro_batches = true}),
   };
 }
 
@@ -112,12 +105,11 @@ StrategyTable& table() {
 
 void register_strategy(StrategyInfo info) {
   if (info.name.empty()) throw ValueError("a strategy is registered without a name");
-  const bool makes_trainer = info.division && info.division->make_trainer;
-  if ((info.make != nullptr) == makes_trainer) {
+  const bool divides = info.division && info.division->how;
+  if ((info.make != nullptr) == divides) {
     throw ValueError(
-        fmt::format("strategy '{}' is registered with {}, must have one of `make` and "
-                    "`division.make_trainer`",
-                    info.name, makes_trainer ? "two factories" : "no factory"));
+        fmt::format("strategy '{}' is registered with {}, must have one of `make` and `division.how`", info.name,
+                    divides ? "two ways to train" : "no way to train"));
   }
   if (find_strategy(info.name) != nullptr) throw ValueError(fmt::format("strategy '{}' exists already", info.name));
   std::set<std::string> names;
@@ -149,7 +141,7 @@ std::unique_ptr<Strategy> make_strategy(std::string_view name, Worker& worker, c
   const StrategyInfo& info = strategy_info(name);
   if (!info.make) {
     throw ValueError(
-        fmt::format("strategy '{}' divides the model: StrategyInfo::division makes a trainer instead", name));
+        fmt::format("strategy '{}' divides the model: StrategyInfo::division trains it instead", name));
   }
   StrategyOptions whole = options;
   whole.own = with_usual_values(info.name, info.keys, options.own);

@@ -18,10 +18,9 @@
 namespace tandem {
 
 class Device;
-class ParallelTrainer;
+class Division;
 class Strategy;
 class Worker;
-struct LinearStack;
 struct ParallelOptions;
 
 struct StrategyOptions {
@@ -33,8 +32,6 @@ struct StrategyOptions {
 };
 
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(Worker& worker, const StrategyOptions& options)>;
-using TrainerFactory =
-    std::function<std::unique_ptr<ParallelTrainer>(Worker& worker, LinearStack stack, const ParallelOptions& options)>;
 
 // Whether a strategy keeps variables on the tasks of the job "ps".
 enum class ServerUse : std::uint8_t {
@@ -45,13 +42,9 @@ enum class ServerUse : std::uint8_t {
 
 // A strategy that divides the model among the devices of the job, which form a mesh of data x tensor x pipeline.
 struct ModelDivision {
-  TrainerFactory make_trainer{};
-  int ParallelOptions::*axis = nullptr;  // the axis of all devices; null: the user gives the sizes of the three
+  std::shared_ptr<const Division> how{};
+  int ParallelOptions::*axis = nullptr;  // the axis of all devices; null: the user gives the sizes of the mesh
   bool micro_batches = false;            // reads ParallelOptions::micro_batches and virtual_stages
-  // How it trains tables of layers (workloads of kind `layers`). gathered: a layer's parameters are gathered before the
-  // layer is computed. divided: the layers themselves are divided over the mesh.
-  enum class LayerTables : std::uint8_t { none, gathered, divided };
-  LayerTables layer_tables = LayerTables::none;
 };
 
 // What is known about a strategy without making one.

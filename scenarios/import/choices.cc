@@ -6,6 +6,7 @@
 
 #include "scenarios/import/model_table.h"
 #include "scenarios/import/trace.h"
+#include "strategies/parallel/parallel_options.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 
@@ -53,7 +54,7 @@ std::string dividing_strategy() {
 
 bool divides_parameters(const std::string& strategy) {
   const StrategyInfo* info = find_strategy(strategy);
-  return info != nullptr && info->division && info->division->layer_tables == ModelDivision::LayerTables::gathered;
+  return info != nullptr && info->division && info->division->axis == &ParallelOptions::data;
 }
 
 std::string topology_text(const std::string& machine, int workers, const std::string& gpu) {

@@ -11,6 +11,7 @@
 #include "scenarios/import/hugging_face.h"
 #include "scenarios/import/megatron.h"
 #include "scenarios/import/trace.h"
+#include "strategies/parallel/parallel_options.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 
@@ -32,7 +33,7 @@ std::string with_commas(std::int64_t number) {
 std::string sharding_strategy() {
   for (const std::string& name : strategy_names()) {
     const StrategyInfo& info = strategy_info(name);
-    if (info.division && info.division->layer_tables == ModelDivision::LayerTables::gathered) return name;
+    if (info.division && info.division->axis == &ParallelOptions::data) return name;
   }
   return std::string(default_strategy_name());
 }
@@ -130,8 +131,7 @@ Imported import_hugging_face(const std::filesystem::path& file, const ImportChoi
 std::string mesh_strategy() {
   for (const std::string& name : strategy_names()) {
     const StrategyInfo& info = strategy_info(name);
-    const bool is_mesh = info.division && info.division->axis == nullptr;
-    if (is_mesh && info.division->layer_tables == ModelDivision::LayerTables::divided) return name;
+    if (info.division && info.division->axis == nullptr) return name;
   }
   return sharding_strategy();
 }

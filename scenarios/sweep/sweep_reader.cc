@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kMostValues = 100'000;
+constexpr std::int64_t kMostSweptValues = 100'000;
 
 bool is_below(std::string_view path, std::string_view other) {
   return path.size() > other.size() && path.starts_with(other) && path[other.size()] == '.';
@@ -125,8 +125,8 @@ class SweepReader {
       return times.error("needs a factor greater than 1 and `from` greater than 0");
     if (*from > *to) return map.error(fmt::format("no value is from {} to {}", *from, *to));
     const double count = step ? std::floor((*to - *from) / *by) : std::floor(std::log(*to / *from) / std::log(*by));
-    if (count >= static_cast<double>(kMostValues)) {
-      return map.error(fmt::format("has {:.3g} values; at most {}", count + 1, kMostValues));
+    if (count >= static_cast<double>(kMostSweptValues)) {
+      return map.error(fmt::format("has {:.3g} values; at most {}", count + 1, kMostSweptValues));
     }
     // Allows for rounding, which could miss the bound with a factor such as 10.
     const double last = *to * (1 + 1e-12);

@@ -1,5 +1,8 @@
 #include "scenarios/workloads/batch_share.h"
 
+#include <numeric>
+#include <utility>
+
 #include "strategies/input/distributed_dataset.h"
 
 namespace tandem {
@@ -11,12 +14,15 @@ BatchShare batch_share(std::int64_t batch, Strategy& strategy) {
                    .replicas = static_cast<int>(input.devices.size()),
                    .in_step = true,
                    .examples_in_sync = static_cast<double>(batch),
-                   .local = {}};
+                   .local = {},
+                   .first = {}};
   share.in_step = share.workers == 1 || strategy.num_replicas_in_sync() > share.replicas;
   if (!share.in_step) share.examples_in_sync /= share.workers;
   const std::vector<std::int64_t> all = rebatch(batch, share.workers * share.replicas);
-  const auto first = all.begin() + static_cast<std::ptrdiff_t>(share.worker) * share.replicas;
-  share.local.assign(first, first + share.replicas);
+  const auto mine = all.begin() + static_cast<std::ptrdiff_t>(share.worker) * share.replicas;
+  share.local.assign(mine, mine + share.replicas);
+  std::int64_t first = std::accumulate(all.begin(), mine, std::int64_t{0});
+  for (const std::int64_t examples : share.local) share.first.push_back(std::exchange(first, first + examples));
   return share;
 }
 

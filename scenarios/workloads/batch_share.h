@@ -17,6 +17,7 @@ struct BatchShare {
   bool in_step = true;              // whether the workers are synchronous
   double examples_in_sync = 0;      // examples in the mean of a loss: those of all replicas in sync with this one
   std::vector<std::int64_t> local;  // examples of each replica of this worker
+  std::vector<std::int64_t> first;  // the first of them in the batch
 };
 
 BatchShare batch_share(std::int64_t batch, Strategy& strategy);

@@ -6,7 +6,7 @@ namespace tandem {
 namespace {
 
 using Part = LayerKernel::Part;
-using Pass = ConvolutionShape::Pass;
+using ConvolutionPass = ConvolutionShape::Pass;
 
 // Assumed: the host time in which an eager framework issues a kernel. It does not limit steps with large batches.
 constexpr double kEagerIssue_s = 6e-6;
@@ -18,6 +18,7 @@ const char* words_of(Part part) {
     case Part::input_gradient:
       return " input gradient";
     case Part::product:
+    case Part::table_gradient:
     case Part::memory:
       break;
   }
@@ -53,9 +54,9 @@ double LayerKernels::unmoved_elements(const Layer& layer) const {
 
 ConvolutionShape LayerKernels::convolution(const Layer& layer, Part part) const {
   const Layer::Convolution& convolution = *layer.convolution;
-  return {.pass = part == Part::weight_gradient  ? Pass::weight_gradient
-                  : part == Part::input_gradient ? Pass::input_gradient
-                                                 : Pass::forward,
+  return {.pass = part == Part::weight_gradient  ? ConvolutionPass::weight_gradient
+                  : part == Part::input_gradient ? ConvolutionPass::input_gradient
+                                                 : ConvolutionPass::forward,
           .images = batch_,
           .height = convolution.height,
           .width = convolution.width,
@@ -126,6 +127,7 @@ std::vector<LayerKernel> LayerKernels::backward(const Layer& layer, bool with_in
     const auto elements = static_cast<double>(3 * batch_ * layer.output_elements());
     const auto table = static_cast<double>(layer.embedding->entries * layer.embedding->columns);
     kernels.push_back(memory(layer.name + " gradient", (elements + table) * element_bytes_, 2));
+    kernels.back().part = Part::table_gradient;
   }
   if (layer.gemm) {
     // Scores that were not kept are computed again (Dao, "FlashAttention-2", arXiv:2307.08691, algorithm 2).

@@ -7,14 +7,15 @@
 
 #include "engine/kernel_shape.h"
 #include "engine/name.h"
-#include "scenarios/model.h"
+#include "strategies/model/model.h"
 #include "topologies/base/dtype.h"
 
 namespace tandem {
 
 // One launch, or several that work on the same elements one after the other.
 struct LayerKernel {
-  enum class Part : std::uint8_t { product, weight_gradient, input_gradient, memory };
+  // table_gradient: of an embedding, which moves memory, too.
+  enum class Part : std::uint8_t { product, weight_gradient, input_gradient, table_gradient, memory };
   Part part = Part::memory;
   Name name;
   KernelShape shape{};  // of a product or convolution

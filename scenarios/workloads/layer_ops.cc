@@ -49,7 +49,9 @@ Op LayerOps::product(LayerKernel::Part part, const Scratch& scratch, const Tenso
 }
 
 void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights) const {
-  if (kernel.part == LayerKernel::Part::memory) return launch_memory(stream_, kernel, scratch.result, scratch.left);
+  const bool moves_memory =
+      kernel.part == LayerKernel::Part::memory || kernel.part == LayerKernel::Part::table_gradient;
+  if (moves_memory) return launch_memory(stream_, kernel, scratch.result, scratch.left);
   Op op = product(kernel.part, scratch, of_weights);
   op.name = kernel.name;
   const double elements = extra_elements_ - saved_elements_ - kernel.unmoved;

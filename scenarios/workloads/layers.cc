@@ -4,98 +4,107 @@
 
 #include <algorithm>
 
-#include "scenarios/layer_division.h"
 #include "scenarios/workloads/batch_share.h"
 #include "strategies/base/replica_context.h"
-#include "strategies/parallel/linear.h"
 
 namespace tandem {
-namespace {
 
-constexpr double kLearningRate = 1e-3;
-
-}  // namespace
-
-LayersWorkload::LayersWorkload(const LayersSettings& settings, int global_batch, Strategy& strategy)
-    : settings_(settings),
+LayersWorkload::LayersWorkload(std::unique_ptr<TrainableModel> model, bool variables_are_tensors, int global_batch,
+                               Strategy& strategy)
+    : model_(std::move(model)),
+      settings_(model_->settings()),
+      variables_are_tensors_(variables_are_tensors),
       global_batch_(global_batch),
-      strategy_(strategy),
-      storage_(settings.dtype == DType::tf32 ? DType::f32 : settings.dtype),
-      parameter_type_(settings.parameter_dtype.value_or(storage_)) {}
+      strategy_(strategy) {}
 
 void LayersWorkload::prepare() {
   const Scope scope = strategy_.scope();
   divide_into_buckets();
   create_variables();
+  first_learner_ = static_cast<std::size_t>(
+      std::ranges::find_if(layers(), [](const Layer& layer) { return layer.gemm.has_value(); }) - layers().begin());
+  model_->make_batch(0, host());
   const std::vector<Device*>& devices = strategy_.extended().worker_devices();
-  const std::vector<std::int64_t> batches = batch_share(global_batch_, strategy_).local;
-  replicas_.resize(devices.size());
+  const BatchShare share = batch_share(global_batch_, strategy_);
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    replicas_[i].passes = passes_of(batches[i]);
-    allocate(replicas_[i], *devices[i], batches[i]);
+    replicas_.push_back(make_replica(*devices[i], {.first = share.first[i], .count = share.local[i]}));
   }
 }
 
-void LayersWorkload::allocate(Replica& replica, Device& device, std::int64_t batch) const {
-  replica.batch = batch;
-  const ScratchSizes sizes = scratch_sizes(settings_.model.layers, replica.passes.front().batch);
-  Stream& stream = device.compute_stream();
-  const auto filled = [&](std::int64_t count, DType dtype) {
-    Tensor tensor = device.allocate(dtype, {count});
-    stream.launch(op::fill(tensor, 0));
-    return tensor;
-  };
-  replica.scratch.left = filled(sizes.left, storage_);
-  replica.scratch.right = filled(sizes.right, storage_);
-  replica.scratch.result = filled(sizes.result, storage_);
-  replica.gradients = filled(buckets_.empty() ? 1 : buckets_.back().end(), parameter_type_);
-  Device& host = strategy_.extended().worker().cpu();
-  replica.host_input = host.allocate(storage_, {batch * settings_.model.input_elements});
-  host.compute_stream().launch(op::fill(replica.host_input, 0));
-  host.compute_stream().synchronize();
-  for (int slot = 0; slot < 2; ++slot) replica.input.push_back(filled(replica.host_input.element_count(), storage_));
-  replica.input_ready.resize(2);
-  replica.input_used.resize(2);
-  fetch_input(replica, device, 0);
+Device& LayersWorkload::host() const {
+  return strategy_.extended().worker().cpu();
+}
+
+LayersWorkload::Replica LayersWorkload::make_replica(Device& device, const Range& rows) {
+  Replica replica{.batch = {.first = rows.first, .examples = rows.count, .has_inputs = true, .has_labels = true},
+                  .passes = passes_of(rows)};
+  const std::vector<StagePart> parts{{.first = 0,
+                                      .end = layers().size(),
+                                      .examples = replica.passes.front().examples,
+                                      .passes = static_cast<int>(replica.passes.size())}};
+  replica.computation = std::move(model_->make_stages(device, parts).front());
+  replica.gradients = device.allocate(settings_.parameter_type(), {std::max<std::int64_t>(1, parameters())});
+  device.compute_stream().launch(op::fill(replica.gradients, 0));
+  const Batch batch = model_->host_batch(replica.batch, host());
+  replica.input.emplace(device, batch);
+  replica.input->fetch(0, batch);
+  return replica;
 }
 
 // Divides the gradients, from those of the last layer to those of the first, into buckets of bucket_bytes or more; the
 // last bucket may be smaller. Where each tensor is a variable, a bucket is a tensor.
 void LayersWorkload::divide_into_buckets() {
-  const auto element_bytes = static_cast<std::int64_t>(size_of(parameter_type_));
+  const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.parameter_type()));
   Bucket bucket;
   const auto close = [&] {
     buckets_.push_back(bucket);
     bucket = {.first = bucket.end()};
   };
-  for (std::size_t index = settings_.model.layers.size(); index-- > 0;) {
-    const Layer& layer = settings_.model.layers[index];
+  for (std::size_t index = layers().size(); index-- > 0;) {
+    const Layer& layer = layers()[index];
+    first_gradients_.push_back(bucket.end());
     for (auto tensor = layer.tensors.rbegin(); tensor != layer.tensors.rend(); ++tensor) {
       bucket.count += *tensor;
       bucket.first_layer = index;
-      if (settings_.variables_are_tensors) close();
+      if (variables_are_tensors_) close();
     }
     if (bucket.count > 0 && bucket.first_layer == index && bucket.count * element_bytes >= settings_.bucket_bytes) {
       close();
     }
   }
   if (bucket.count > 0) close();
+  std::ranges::reverse(first_gradients_);
+}
+
+std::int64_t LayersWorkload::parameters() const {
+  return buckets_.empty() ? 0 : buckets_.back().end();
 }
 
 // If tensors are variables, creates them in the order of the model, because parameter servers take them in turn.
 void LayersWorkload::create_variables() {
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    const bool is_tensor = settings_.variables_are_tensors;
-    Bucket& bucket = buckets_[is_tensor ? buckets_.size() - 1 - i : i];
-    bucket.parameters = strategy_.create_variable({.name = fmt::format("{}{}", is_tensor ? "tensor" : "bucket", i),
-                                                   .dtype = parameter_type_,
-                                                   .shape = {bucket.count},
-                                                   .initial_value = {},
-                                                   .aggregation = VariableAggregation::sum});
+    Bucket& bucket = buckets_[variables_are_tensors_ ? buckets_.size() - 1 - i : i];
+    bucket.parameters =
+        strategy_.create_variable({.name = fmt::format("{}{}", variables_are_tensors_ ? "tensor" : "bucket", i),
+                                   .dtype = settings_.parameter_type(),
+                                   .shape = {bucket.count},
+                                   .initial_value = first_values(bucket),
+                                   .aggregation = VariableAggregation::sum});
   }
 }
 
+FirstValues LayersWorkload::first_values(const Bucket& bucket) const {
+  std::vector<ValuesAt> values;
+  for (std::size_t i = layers().size(); i-- > bucket.first_layer;) {
+    const std::int64_t first = first_gradients_[i];
+    if (first < bucket.first || first >= bucket.end() || layers()[i].parameters() == 0) continue;
+    values.push_back({.first = first - bucket.first, .values = model_->first_values(i, {.end = layers().size()})});
+  }
+  return joined(std::move(values));
+}
+
 void LayersWorkload::run_step(int step) {
+  model_->make_batch(step + 1, host());
   strategy_.run([&](const Value::Parts&) {
     replica_step(replicas_[static_cast<std::size_t>(get_replica_context()->local_replica_id())], step);
     return Value();
@@ -103,103 +112,79 @@ void LayersWorkload::run_step(int step) {
 }
 
 void LayersWorkload::replica_step(Replica& replica, int step) {
-  Device& device = get_replica_context()->device();
-  device.compute_stream().wait(replica.input_ready[input_slot(step)]);
-  fetch_input(replica, device, step + 1);
+  replica.computation->begin_step(replica.input->arrive(step));
+  replica.input->fetch(step + 1, model_->host_batch(replica.batch, host()));
   for (const Pass& pass : replica.passes) {
-    forward(replica, pass, device);
-    if (pass.is_last) replica.input_used[input_slot(step)] = device.compute_stream().record();
-    backward(replica, pass, device);
+    forward(replica, pass);
+    if (pass.is_last) replica.input->release(step);
+    backward(replica, pass);
   }
 }
 
-// Brings the batch of `step` to the device while the step before it computes.
-void LayersWorkload::fetch_input(Replica& replica, Device& device, int step) const {
-  Stream& stream = device.stream(kInputStream);
-  stream.wait(replica.input_used[input_slot(step)]);
-  stream.copy(replica.input[input_slot(step)], replica.host_input, Category::input);
-  replica.input_ready[input_slot(step)] = stream.record();
-}
-
-std::vector<LayersWorkload::Pass> LayersWorkload::passes_of(std::int64_t batch) {
+std::vector<Pass> LayersWorkload::passes_of(const Range& rows) const {
   const int count = settings_.gradient_accumulation_steps;
   std::vector<Pass> passes;
   for (int i = 0; i < count; ++i) {
-    const std::int64_t part = part_of(batch, count, i).count;
-    passes.push_back({.batch = part, .kernels = &kernels_for(part), .is_first = i == 0, .is_last = i + 1 == count});
+    const Range mine = part_of(rows.count, count, i);
+    passes.push_back({.index = i,
+                      .first = rows.first + mine.first,
+                      .examples = mine.count,
+                      .is_first = i == 0,
+                      .is_last = i + 1 == count});
   }
   return passes;
 }
 
-const LayersWorkload::StepKernels& LayersWorkload::kernels_for(std::int64_t batch) {
-  const auto [entry, is_new] = kernels_.try_emplace(batch);
-  if (!is_new) return entry->second;
-  const std::vector<Layer>& layers = settings_.model.layers;
-  const auto first_product =
-      std::find_if(layers.begin(), layers.end(), [](const Layer& layer) { return layer.gemm.has_value(); });
-  const LayerKernels kernels(settings_.stack, settings_.dtype, batch, settings_.model.depends_on_stack());
-  for (auto layer = layers.begin(); layer != layers.end(); ++layer) {
-    entry->second.forward.push_back(kernels.forward(*layer));
-    entry->second.backward.push_back(kernels.backward(*layer, layer != first_product));
-  }
-  return entry->second;
-}
-
-void LayersWorkload::forward(const Replica& replica, const Pass& pass, Device& device) const {
+void LayersWorkload::forward(const Replica& replica, const Pass& pass) const {
+  StageModel& computation = *replica.computation;
+  computation.begin_forward(pass, {});
   auto next = buckets_.rbegin();
-  for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
-    const Layer& layer = settings_.model.layers[i];
+  for (std::size_t i = 0; i < layers().size(); ++i) {
     // The preceding layers hide the time to bring parameters from other devices.
     while (pass.is_first && next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
-    const LayerOps ops(device.compute_stream(), layer, pass.batch, settings_.dtype);
-    for (const LayerKernel& kernel : pass.kernels->forward[i]) ops.launch(kernel, replica.scratch);
+    computation.launch(Work::product, i, pass, {});
+    computation.launch(Work::operations, i, pass, {});
   }
 }
 
-void LayersWorkload::backward(const Replica& replica, const Pass& pass, Device& device) {
+void LayersWorkload::backward(const Replica& replica, const Pass& pass) {
   std::size_t begun = 0;
   const auto begin_next = [&] {
     const Bucket& bucket = buckets_[begun++];
     updates_.begin({bucket.parameters}, {replica.gradients.flat_slice(bucket.first, bucket.count)});
   };
-  std::int64_t known = 0;
-  for (std::size_t i = settings_.model.layers.size(); i-- > 0;) {
-    layer_backward(replica, pass, i, known, device.compute_stream());
-    known += settings_.model.layers[i].parameters();
+  replica.computation->begin_backward(pass, {});
+  for (std::size_t i = layers().size(); i-- > 0;) {
+    const std::int64_t count = layers()[i].parameters(), first = first_gradients_[i];
+    layer_backward(replica, pass, i,
+                   {.gradients = count > 0 ? replica.gradients.flat_slice(first, count) : Tensor()});
     if (!pass.is_last) continue;
-    while (settings_.overlap && begun < buckets_.size() && buckets_[begun].end() <= known) begin_next();
+    while (settings_.overlap && begun < buckets_.size() && buckets_[begun].end() <= first + count) begin_next();
   }
   if (!pass.is_last) return;
   while (begun < buckets_.size()) begin_next();
   updates_.apply([this](Variable& variable, const Tensor& gradient) { update(variable, gradient); });
 }
 
-void LayersWorkload::layer_backward(const Replica& replica, const Pass& pass, std::size_t index,
-                                    std::int64_t first_gradient, Stream& stream) const {
-  const std::vector<Layer>& layers = settings_.model.layers;
-  const auto block = settings_.activation_checkpointing ? block_ending_at(layers, index) : std::nullopt;
-  for (std::size_t i = block.value_or(index + 1); i <= index; ++i) {
-    const LayerOps again(stream, layers[i], pass.batch, settings_.dtype);
-    for (const LayerKernel& kernel : pass.kernels->forward[i]) again.launch(kernel, replica.scratch);
+void LayersWorkload::layer_backward(const Replica& replica, const Pass& pass, std::size_t layer,
+                                    const LayerTensors& tensors) const {
+  StageModel& computation = *replica.computation;
+  const auto block = settings_.activation_checkpointing ? block_ending_at(layers(), layer) : std::nullopt;
+  for (std::size_t i = block.value_or(layer + 1); i <= layer; ++i) {
+    computation.launch(Work::product, i, pass, {});
+    computation.launch(Work::operations, i, pass, {});
   }
-  const Layer& layer = layers[index];
-  const LayerOps ops(stream, layer, pass.batch, settings_.dtype);
-  const bool is_in_place = layer.has_weights() && parameter_type_ == storage_;  // else converted afterwards
-  const Tensor of_weights = is_in_place ? replica.gradients.flat_slice(first_gradient, layer.parameters()) : Tensor();
-  for (const LayerKernel& kernel : pass.kernels->backward[index]) ops.launch(kernel, replica.scratch, of_weights);
-  if (pass.is_first || layer.parameters() == 0) return;
-  const Tensor mine = replica.gradients.flat_slice(first_gradient, layer.parameters());
-  launch_memory(stream, accumulation(layer.parameters(), parameter_type_), mine, mine);
+  computation.launch(Work::operations_gradient, layer, pass, tensors);
+  computation.launch(Work::product_again, layer, pass, tensors);
+  computation.launch(Work::weight_gradient, layer, pass, tensors);
+  if (layer != first_learner_) computation.launch(Work::input_gradient, layer, pass, tensors);
+  if (!pass.is_first && layers()[layer].parameters() > 0) computation.launch(Work::accumulation, layer, pass, tensors);
 }
 
 void LayersWorkload::update(Variable& variable, const Tensor& gradient) const {
-  Op op = op::scale_add(variable.handle(), gradient, -kLearningRate, 1);
-  op.name = "sgd";
-  op.category = Category::update;
-  Stream& stream = variable.handle().device().compute_stream();
-  stream.launch(std::move(op));
-  launch_memory(stream, optimizer_state(settings_.optimizer, gradient.element_count(), storage_, parameter_type_),
-                gradient, gradient, Category::update);
+  StageModel& computation = *replicas_.front().computation;
+  computation.update(0, variable.handle(), gradient);
+  computation.finish_update(gradient.element_count(), gradient);
 }
 
 }  // namespace tandem

@@ -6,45 +6,35 @@
 // together keep their parameters in one variable, which is read before the first of these layers.
 #pragma once
 
-#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "scenarios/workloads/layer_ops.h"
 #include "scenarios/workloads/workload.h"
+#include "strategies/parallel/range.h"
+#include "strategies/parallel/step_input.h"
+#include "strategies/parallel/trainable_model.h"
 #include "strategies/variables/gradient_updates.h"
 
 namespace tandem {
 
 class LayersWorkload final : public Workload {
  public:
-  LayersWorkload(const LayersSettings& settings, int global_batch, Strategy& strategy);
+  LayersWorkload(std::unique_ptr<TrainableModel> model, bool variables_are_tensors, int global_batch, Strategy& strategy);
 
   void prepare() override;
   void run_step(int step) override;
   void finish(Report& /*report*/, bool /*carries_values*/) override {}
-  std::string throughput_unit() const override { return settings_.model.unit + "/s"; }
+  std::string throughput_unit() const override { return model_->model().unit + "/s"; }
 
  private:
-  // What a step launches for each layer, in the model's order.
-  struct StepKernels {
-    std::vector<std::vector<LayerKernel>> forward, backward;
-  };
-  // One of the passes over parts of the batch. Gradients are reduced after the last of them.
-  struct Pass {
-    std::int64_t batch = 0;
-    const StepKernels* kernels = nullptr;
-    bool is_first = true, is_last = true;
-  };
-  // The memory of one replica: operands that all layers share, the gradients, and the input of two steps.
+  // One replica on one device.
   struct Replica {
-    std::int64_t batch = 0;
-    std::vector<Pass> passes;
-    Scratch scratch;
-    Tensor gradients;  // all parameters, in the order of the backward pass
-    Tensor host_input;
-    std::vector<Tensor> input;
-    std::vector<Event> input_ready, input_used;
+    BatchPart batch{};
+    std::vector<Pass> passes{};
+    std::unique_ptr<StageModel> computation{};
+    Tensor gradients{};  // all parameters, in the order of the backward pass
+    std::optional<StepInput> input{};
   };
   // The gradients of consecutive layers that are reduced together.
   struct Bucket {
@@ -54,27 +44,29 @@ class LayersWorkload final : public Workload {
     std::int64_t end() const { return first + count; }
   };
 
-  void allocate(Replica& replica, Device& device, std::int64_t batch) const;
+  const std::vector<Layer>& layers() const { return model_->model().layers; }
+  Replica make_replica(Device& device, const Range& rows);
+  Device& host() const;
   void divide_into_buckets();
+  std::int64_t parameters() const;
+  FirstValues first_values(const Bucket& bucket) const;
   void create_variables();
   void replica_step(Replica& replica, int step);
-  void fetch_input(Replica& replica, Device& device, int step) const;
-  std::vector<Pass> passes_of(std::int64_t batch);
-  void forward(const Replica& replica, const Pass& pass, Device& device) const;
-  void backward(const Replica& replica, const Pass& pass, Device& device);
-  void layer_backward(const Replica& replica, const Pass& pass, std::size_t layer, std::int64_t first_gradient,
-                      Stream& stream) const;
+  std::vector<Pass> passes_of(const Range& rows) const;
+  void forward(const Replica& replica, const Pass& pass) const;
+  void backward(const Replica& replica, const Pass& pass);
+  void layer_backward(const Replica& replica, const Pass& pass, std::size_t layer, const LayerTensors& tensors) const;
   void update(Variable& variable, const Tensor& gradient) const;
-  const StepKernels& kernels_for(std::int64_t batch);
 
-  LayersSettings settings_;
+  std::unique_ptr<TrainableModel> model_;
+  const TrainingSettings& settings_;
+  bool variables_are_tensors_;
   int global_batch_;
   Strategy& strategy_;
-  DType storage_;                // of activations; tf32 is stored as f32
-  DType parameter_type_;         // of parameters and gradients
   std::vector<Bucket> buckets_;  // in the order of the backward pass
+  std::vector<std::int64_t> first_gradients_;  // of each layer
+  std::size_t first_learner_ = 0;               // the first layer with a product, whose input needs no gradient
   GradientUpdates updates_;
-  std::map<std::int64_t, StepKernels> kernels_;  // by the examples of a replica
   std::vector<Replica> replicas_;
 };
 

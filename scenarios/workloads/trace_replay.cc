@@ -1,7 +1,6 @@
 #include "scenarios/workloads/trace_replay.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "scenarios/import/trace_ranks.h"
 
@@ -32,70 +31,7 @@ int stream_index(int stream) {
 
 }  // namespace
 
-// A communicator whose local devices have a task each: the last task to arrive makes the call for all.
-class TraceGroup {
- public:
-  TraceGroup(Worker& worker, Communicator& communicator)
-      : communicator_(communicator),
-        monitor_(worker.make_monitor()),
-        outputs_(communicator.local_devices().size()),
-        inputs_(outputs_.size()),
-        streams_(outputs_.size()) {}
-
-  int size() const { return communicator_.size(); }
-  Communicator& communicator() { return communicator_; }
-
-  void call(const TraceOp& op, int root, const Tensor& output, const Tensor& input, Stream& stream) {
-    const std::span<Device* const> devices = communicator_.local_devices();
-    const auto mine = std::find(devices.begin(), devices.end(), &stream.device());
-    TANDEM_CHECK(mine != devices.end(), "a stream of no device of the group");
-    const auto slot = static_cast<std::size_t>(mine - devices.begin());
-    const std::lock_guard lock(*monitor_);
-    outputs_[slot] = output;
-    inputs_[slot] = input;
-    streams_[slot] = &stream;
-    if (++arrived_ == devices.size()) {
-      issue(op.collective, root);
-      arrived_ = 0;
-      ++calls_;
-      monitor_->notify_all();
-      return;
-    }
-    for (const std::uint64_t call = calls_; call == calls_;) monitor_->wait("the other ranks of a recorded collective");
-  }
-
- private:
-  void issue(CollectiveKind kind, int root) {
-    switch (kind) {
-      case CollectiveKind::all_reduce:
-        return communicator_.all_reduce(outputs_, Reduction::sum, streams_);
-      case CollectiveKind::reduce:
-        return communicator_.reduce(outputs_, Reduction::sum, root, streams_);
-      case CollectiveKind::broadcast:
-        return communicator_.broadcast(outputs_, root, streams_);
-      case CollectiveKind::all_gather:
-        return communicator_.all_gather(outputs_, inputs_, streams_);
-      case CollectiveKind::reduce_scatter:
-        return communicator_.reduce_scatter(inputs_, outputs_, Reduction::sum, streams_);
-      case CollectiveKind::all_to_all:
-        return communicator_.all_to_all(outputs_, inputs_, streams_);
-      case CollectiveKind::send_receive:
-        break;
-    }
-    TANDEM_UNREACHABLE("a collective of a trace");
-  }
-
-  Communicator& communicator_;
-  std::unique_ptr<Monitor> monitor_;  // guards the rest
-  std::vector<Tensor> outputs_, inputs_;
-  std::vector<Stream*> streams_;
-  std::size_t arrived_ = 0;
-  std::uint64_t calls_ = 0;
-};
-
 TraceReplay::TraceReplay(const TraceSettings& settings, Worker& worker) : settings_(settings), worker_(worker) {}
-
-TraceReplay::~TraceReplay() = default;
 
 bool TraceReplay::is_exchange(const TraceOp& op) const {
   const bool is_pair = op.kind == TraceOp::Kind::send || op.kind == TraceOp::Kind::receive;
@@ -107,13 +43,13 @@ DeviceId TraceReplay::id_of(int rank) const {
   return {.job = spec.job, .task = spec.task, .type = spec.device_type, .index = rank % devices_of_worker_};
 }
 
-TraceGroup* TraceReplay::group(const std::vector<int>& ranks) {
+GroupCollectives* TraceReplay::group(const std::vector<int>& ranks) {
   if (ranks.size() < 2) return nullptr;
-  std::unique_ptr<TraceGroup>& known = groups_[ranks];
+  std::unique_ptr<GroupCollectives>& known = groups_[ranks];
   if (!known) {
     std::vector<DeviceId> ids;
     for (const int rank : ranks) ids.push_back(id_of(rank));
-    known = std::make_unique<TraceGroup>(worker_, worker_.communicator(ids));
+    known = std::make_unique<GroupCollectives>(worker_, worker_.communicator(ids));
   }
   return known.get();
 }
@@ -187,7 +123,7 @@ void TraceReplay::issue(const Player& player, const TraceOp& op, Stream& stream)
   const RankTrace& trace = *player.trace;
   if (op.kind == TraceOp::Kind::join) return;
   if (is_exchange(op)) return exchange(player, op, stream);
-  TraceGroup* const group = op.group >= 0 ? player.groups[static_cast<std::size_t>(op.group)] : nullptr;
+  GroupCollectives* const group = op.group >= 0 ? player.groups[static_cast<std::size_t>(op.group)] : nullptr;
   if (op.kind != TraceOp::Kind::collective || group == nullptr) {
     const Category category = op.kind == TraceOp::Kind::memory   ? Category::input
                               : op.kind == TraceOp::Kind::kernel ? Category::compute
@@ -211,7 +147,9 @@ void TraceReplay::issue(const Player& player, const TraceOp& op, Stream& stream)
       has_parts ? part * ranks : std::max<std::int64_t>(1, (op.bytes + kElementBytes - 1) / kElementBytes);
   const std::int64_t small = op.collective == CollectiveKind::all_to_all || !has_parts ? whole : part;
   const int root = op.peer >= 0 && op.peer < group->size() ? op.peer : 0;
-  group->call(op, root, player.output.flat_slice(0, whole), player.input.flat_slice(0, small), stream);
+  Tensor output = player.output.flat_slice(0, whole), input = player.input.flat_slice(0, small);
+  if (op.collective == CollectiveKind::reduce_scatter) std::swap(output, input);
+  group->collective(op.collective, root, output, input, stream);
 }
 
 void TraceReplay::finish(Report& report, bool /*carries_values*/) {

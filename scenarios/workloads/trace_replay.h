@@ -8,15 +8,13 @@
 
 #include "scenarios/import/trace.h"
 #include "scenarios/workloads/workload.h"
+#include "strategies/parallel/group_collectives.h"
 
 namespace tandem {
-
-class TraceGroup;
 
 class TraceReplay final : public Workload {
  public:
   TraceReplay(const TraceSettings& settings, Worker& worker);
-  ~TraceReplay() override;
 
   void prepare() override;
   void run_step(int step) override;
@@ -29,13 +27,13 @@ class TraceReplay final : public Workload {
     Device* device = nullptr;
     int rank = 0;
     const RankTrace* trace = nullptr;
-    std::vector<TraceGroup*> groups{};  // as in the trace
+    std::vector<GroupCollectives*> groups{};  // as in the trace
     std::vector<bool> is_awaited{};     // ops that others, or the host, wait for
     Tensor input{}, output{};           // of collectives
   };
 
   Player make_player(Device& device, int rank);
-  TraceGroup* group(const std::vector<int>& ranks);
+  GroupCollectives* group(const std::vector<int>& ranks);
   void exchange(const Player& player, const TraceOp& op, Stream& stream) const;
   DeviceId id_of(int rank) const;
   bool is_exchange(const TraceOp& op) const;
@@ -46,7 +44,7 @@ class TraceReplay final : public Workload {
   Worker& worker_;
   int devices_of_worker_ = 1;
   std::vector<Player> players_;
-  std::map<std::vector<int>, std::unique_ptr<TraceGroup>> groups_;
+  std::map<std::vector<int>, std::unique_ptr<GroupCollectives>> groups_;
 };
 
 }  // namespace tandem

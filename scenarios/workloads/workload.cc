@@ -2,6 +2,7 @@
 
 #include "scenarios/workloads/layers.h"
 #include "scenarios/workloads/mlp.h"
+#include "scenarios/workloads/scratch_model.h"
 
 namespace tandem {
 
@@ -9,7 +10,9 @@ std::unique_ptr<Workload> make_workload(const WorkloadSettings& settings, Strate
   if (const auto* mlp = std::get_if<MlpSettings>(&settings.kind)) {
     return std::make_unique<MlpWorkload>(*mlp, settings.batch, strategy);
   }
-  return std::make_unique<LayersWorkload>(std::get<LayersSettings>(settings.kind), settings.batch, strategy);
+  const auto& layers = std::get<LayersSettings>(settings.kind);
+  return std::make_unique<LayersWorkload>(std::make_unique<ScratchModel>(layers), layers.variables_are_tensors,
+                                          settings.batch, strategy);
 }
 
 void train_steps(Workload& workload, Worker& worker, int steps,

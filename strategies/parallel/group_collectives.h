@@ -17,8 +17,11 @@ class GroupCollectives {
   GroupCollectives(Worker& worker, Communicator& communicator);
 
   int size() const { return communicator_.size(); }
-  // Sums in place. Does nothing in a group of one.
-  void all_reduce(const Tensor& buffer, Stream& stream);
+  Communicator& communicator() const { return communicator_; }
+  int rank_of(const Device& device) const;  // in the group, of a device of this worker
+
+  // Reduces in place. Does nothing in a group of one.
+  void all_reduce(const Tensor& buffer, Stream& stream, Reduction reduction = Reduction::sum);
   // Concatenates the inputs in rank order: `output` has size() times the elements of `input`.
   void all_gather(const Tensor& output, const Tensor& input, Stream& stream);
   // Part j of rank i's input becomes part i of rank j's output. Both have the same number of elements, a multiple of
@@ -27,10 +30,19 @@ class GroupCollectives {
   // Sums the inputs and gives each rank its part: `input` has size() times the elements of `output`.
   void reduce_scatter(const Tensor& output, const Tensor& input, Stream& stream);
 
+  // Makes the collective of this kind, on sums, with the rank `root` where it has one; tensors as above. Those of a
+  // reduction to one rank and of a broadcast are `output`.
+  void collective(CollectiveKind kind, int root, const Tensor& output, const Tensor& input, Stream& stream);
+
  private:
-  enum class Operation : std::uint8_t { all_reduce, all_gather, all_to_all, reduce_scatter };
-  void join(Operation operation, const Tensor& output, const Tensor& input, Stream& stream);
-  void issue(Operation operation);
+  struct Call {
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    Reduction reduction = Reduction::sum;
+    int root = 0;
+  };
+  std::size_t slot_of(const Device& device) const;
+  void join(const Call& call, const Tensor& output, const Tensor& input, Stream& stream);
+  void issue(const Call& call);
 
   Communicator& communicator_;
   std::unique_ptr<Monitor> monitor_;  // guards the rest

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace tandem {
 namespace {
 
@@ -14,11 +12,6 @@ Op named(Name name, Op op, Category category = Category::compute) {
 }
 
 }  // namespace
-
-Range part_of(std::int64_t total, int parts, int part) {
-  const std::int64_t usual = total / parts, larger = total % parts;
-  return {.first = part * usual + std::min<std::int64_t>(part, larger), .count = usual + (part < larger ? 1 : 0)};
-}
 
 LinearTensors linear_views(const Tensor& flat, LinearShape shape) {
   return {.weights = flat.view(0, {shape.inputs, shape.outputs}),

@@ -7,17 +7,9 @@
 #include <cstdint>
 
 #include "engine/device.h"
+#include "strategies/parallel/range.h"
 
 namespace tandem {
-
-// The `count` elements that begin at `first`.
-struct Range {
-  std::int64_t first = 0, count = 0;
-  bool operator==(const Range&) const = default;
-};
-// Returns part `part` of `total` elements that are divided into `parts` parts. Where the division leaves a remainder,
-// the first parts have one element more.
-Range part_of(std::int64_t total, int parts, int part);
 
 struct LinearShape {
   std::int64_t inputs = 0, outputs = 0;

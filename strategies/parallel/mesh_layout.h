@@ -11,7 +11,7 @@
 #include "strategies/parallel/device_mesh.h"
 #include "strategies/parallel/group_collectives.h"
 #include "strategies/parallel/pipeline_schedule.h"
-#include "strategies/parallel/trainer.h"
+#include "strategies/parallel/parallel_options.h"
 
 namespace tandem {
 

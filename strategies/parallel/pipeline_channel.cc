@@ -40,24 +40,22 @@ void Receiver::release() {
 }
 
 Sender::Sender(Device& device, ChannelSpec spec)
-    : device_(device), spec_(spec), buffers_(static_cast<std::size_t>(spec.buffers)) {
-  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(spec.dtype, {spec.elements(spec.rows)});
+    : device_(device), spec_(spec), buffers_(static_cast<std::size_t>(spec.buffers)) {}
+
+void Sender::wait_for_room() {
+  device_.compute_stream().wait(buffers_[sent_ % buffers_.size()].sent);
 }
 
-Tensor Sender::next(std::int64_t rows) {
-  const Buffer& buffer = buffers_[sent_ % buffers_.size()];
-  device_.compute_stream().wait(buffer.sent);
-  current_ = first_rows(buffer.memory, rows, spec_.features);
-  return current_;
-}
-
-void Sender::send() {
+void Sender::send(const Tensor& matrix, std::int64_t rows) {
+  Buffer& buffer = buffers_[sent_++ % buffers_.size()];
+  if (!matrix && !buffer.memory) buffer.memory = device_.allocate(spec_.dtype, {spec_.elements(spec_.rows)});
+  const Tensor& whole = matrix ? matrix : buffer.memory;
   Stream& stream = device_.stream(spec_.stream);
   stream.wait(device_.compute_stream().record());
-  const std::int64_t count = current_.element_count() / spec_.parts(current_.shape()[0]);
-  const bool is_divided = count < current_.element_count();
-  spec_.communicator->send(is_divided ? current_.flat_slice(spec_.part * count, count) : current_, spec_.peer, stream);
-  buffers_[sent_++ % buffers_.size()].sent = stream.record();
+  const std::int64_t elements = spec_.elements(rows), part = elements / spec_.parts(rows);
+  const bool is_divided = part < elements;
+  spec_.communicator->send(whole.flat_slice(is_divided ? spec_.part * part : 0, part), spec_.peer, stream);
+  buffer.sent = stream.record();
 }
 
 }  // namespace tandem

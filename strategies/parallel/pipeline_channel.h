@@ -54,10 +54,11 @@ class Receiver {
 class Sender {
  public:
   Sender(Device& device, ChannelSpec spec);
-  // Returns room for the next matrix, for work that is issued to the compute stream from now on.
-  Tensor next(std::int64_t rows);
-  // Sends the matrix of the last next(), after the work that the compute stream holds now.
-  void send();
+  // Lets the compute stream wait until at most one matrix less than there are buffers is on its way.
+  void wait_for_room();
+  // Sends a matrix, after the work that the compute stream holds now; an empty one: memory of the sender's own. The
+  // matrix stays as it is until the stream of the channel has sent it.
+  void send(const Tensor& matrix, std::int64_t rows);
 
  private:
   struct Buffer {
@@ -67,7 +68,6 @@ class Sender {
   Device& device_;
   ChannelSpec spec_;
   std::vector<Buffer> buffers_;
-  Tensor current_{};
   std::size_t sent_ = 0;
 };
 

@@ -7,8 +7,8 @@
 namespace tandem {
 
 ShardedParameters::ShardedParameters(Device& device, Device& host, GroupCollectives& group, int rank,
-                                     std::span<const Unit> units, DType dtype, SgdSettings sgd)
-    : device_(device), group_(group), sgd_(sgd) {
+                                     std::span<const Unit> units, DType dtype, bool adds_passes)
+    : device_(device), group_(group), adds_passes_(adds_passes) {
   std::array<std::int64_t, 2> largest{0, 0};
   for (const Unit& unit : units) {
     counts_.push_back(unit.count);
@@ -32,8 +32,8 @@ Tensor ShardedParameters::filled(DType dtype, std::int64_t count) const {
 
 ShardedParameters::Piece ShardedParameters::make_piece(const Unit& unit, int rank, DType dtype, Device& host) const {
   const std::int64_t count = (unit.count + group_.size() - 1) / group_.size();
-  Piece piece{.parameters = filled(dtype, count), .gradients = filled(dtype, count), .velocity = {}};
-  if (sgd_.momentum > 0) piece.velocity = filled(dtype, count);
+  Piece piece{.parameters = filled(dtype, count), .gradients = filled(dtype, count)};
+  if (adds_passes_) piece.of_pass = filled(dtype, count);
   if (!unit.initial_value) return piece;
   const auto value = [all = unit.count, value = unit.initial_value, first = rank * count](std::int64_t element) {
     return first + element < all ? value(first + element) : 0.0;
@@ -68,19 +68,30 @@ Tensor ShardedParameters::gradients(int unit) {
   return gradients_[slot(unit)].memory.flat_slice(0, count(unit));
 }
 
-void ShardedParameters::reduce_gradients(int unit) {
+void ShardedParameters::reduce_gradients(int unit, bool is_first_pass) {
   Piece& piece = pieces_.at(static_cast<std::size_t>(unit));
   GradientBuffer& buffer = gradients_[slot(unit)];
   communication().wait(compute().record());
-  group_.reduce_scatter(piece.gradients, buffer.memory.flat_slice(0, padded(unit)), communication());
+  group_.reduce_scatter(is_first_pass || !adds_passes_ ? piece.gradients : piece.of_pass, buffer.memory.flat_slice(0, padded(unit)), communication());
   buffer.reduced = communication().record();
   piece.reduced = buffer.reduced;
 }
 
-void ShardedParameters::update() {
+void ShardedParameters::accumulate(StageModel& model, std::int64_t parameters) {
+  std::vector<Tensor> sums, parts;
   for (const Piece& piece : pieces_) {
+    if (!adds_passes_) break;
     compute().wait(piece.reduced);
-    launch_sgd(compute(), piece.parameters, piece.velocity, piece.gradients, sgd_);
+    sums.push_back(piece.gradients);
+    parts.push_back(piece.of_pass);
+  }
+  model.accumulate(parameters, sums, parts);
+}
+
+void ShardedParameters::update(StageModel& model) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    compute().wait(pieces_[i].reduced);
+    model.update(i, pieces_[i].parameters, pieces_[i].gradients);
   }
   hold_gathering();
 }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "strategies/parallel/group_collectives.h"
-#include "strategies/parallel/linear.h"
+#include "strategies/parallel/stage_model.h"
 
 namespace tandem {
 
@@ -26,9 +26,10 @@ class ShardedParameters {
     std::int64_t count = 0;                                       // number of parameters
     std::function<double(std::int64_t element)> initial_value{};  // empty: zeros
   };
-  // `host` is the worker's CPU, on which initial values are computed.
+  // `host` is the worker's CPU, on which initial values are computed. `adds_passes`: whether gradients of several passes
+  // are added up, by accumulate().
   ShardedParameters(Device& device, Device& host, GroupCollectives& group, int rank, std::span<const Unit> units,
-                    DType dtype, SgdSettings sgd);
+                    DType dtype, bool adds_passes);
 
   int units() const { return static_cast<int>(counts_.size()); }
 
@@ -42,17 +43,20 @@ class ShardedParameters {
   // Returns room for a whole unit's gradients, flat, for work that is issued to the compute stream before
   // reduce_gradients().
   Tensor gradients(int unit);
-  // Starts to sum the gradients over the group; each device receives the sum for its piece.
-  void reduce_gradients(int unit);
+  // Starts to sum the gradients of a pass over the group; each device receives the sum for its piece.
+  void reduce_gradients(int unit, bool is_first_pass);
+  // Adds the sums of a pass to those of the passes before it. `parameters`: how many the device has.
+  void accumulate(StageModel& model, std::int64_t parameters);
   // Changes every unit's piece by its gradients, after they have been summed.
-  void update();
+  void update(StageModel& model);
 
   const Tensor& piece(int unit) const { return pieces_.at(static_cast<std::size_t>(unit)).parameters; }
   std::int64_t count(int unit) const { return counts_.at(static_cast<std::size_t>(unit)); }
 
  private:
   struct Piece {
-    Tensor parameters, gradients, velocity;
+    Tensor parameters, gradients;
+    Tensor of_pass{};  // gradients of a later pass, where passes are added up
     Event reduced{};
   };
   struct Buffer {
@@ -77,7 +81,7 @@ class ShardedParameters {
 
   Device& device_;
   GroupCollectives& group_;
-  SgdSettings sgd_;
+  bool adds_passes_;
   std::vector<std::int64_t> counts_;
   std::vector<Piece> pieces_;
   std::array<Buffer, 2> buffers_;

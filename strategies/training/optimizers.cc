@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/op.h"
+#include "engine/device.h"
 #include "strategies/base/errors.h"
 #include "strategies/variables/components.h"
 

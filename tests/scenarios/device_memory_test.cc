@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/activations.h"
-#include "scenarios/layer_division.h"
+#include "scenarios/model_reader.h"
+#include "strategies/parallel/layer_division.h"
 #include "tests/scenarios/running.h"
 #include "topologies/readers/catalog.h"
 

@@ -1,11 +1,12 @@
 // Dividing tables of layers: what the parts have together, what they exchange, and what cannot be divided.
-#include "scenarios/layer_division.h"
+#include "strategies/parallel/layer_division.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/model_reader.h"
 #include "scenarios/workloads/layer_kernels.h"
 #include "topologies/readers/catalog.h"
 

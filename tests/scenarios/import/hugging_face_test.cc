@@ -7,7 +7,7 @@
 #include <map>
 
 #include "scenarios/activations.h"
-#include "scenarios/model.h"
+#include "scenarios/model_reader.h"
 #include "scenarios/scenario.h"
 #include "tests/scenarios/import/import_files.h"
 

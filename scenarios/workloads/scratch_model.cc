@@ -1,0 +1,61 @@
+#include "scenarios/workloads/scratch_model.h"
+
+#include <algorithm>
+
+#include "scenarios/workloads/scratch_stage.h"
+
+namespace tandem {
+namespace {
+
+Tensor filled(Device& device, std::int64_t count, DType dtype) {
+  Tensor tensor = device.allocate(dtype, {count});
+  device.compute_stream().launch(op::fill(tensor, 0));
+  return tensor;
+}
+
+// Returns memory that suffices for each of the stages.
+std::shared_ptr<const ScratchMemory> memory_for(std::span<const std::unique_ptr<ScratchStage>> stages, DType storage,
+                                                Device& device) {
+  ScratchSizes sizes;
+  std::int64_t exchanged = 1, rows = 1;
+  for (const auto& stage : stages) {
+    const ScratchSizes mine = scratch_sizes(stage->layers(), stage->part().examples);
+    sizes.left = std::max(sizes.left, mine.left);
+    sizes.right = std::max(sizes.right, mine.right);
+    sizes.result = std::max(sizes.result, mine.result);
+    exchanged = std::max(exchanged, stage->exchanged_elements());
+    rows = std::max(rows, stage->loss_rows());
+  }
+  const LayerDivision& division = stages.front()->part().division;
+  const bool divides_rows = division.divides_rows || division.context > 1 || division.expert > 1;
+  ScratchMemory memory{.operands = {.left = filled(device, sizes.left, storage),
+                                    .right = filled(device, sizes.right, storage),
+                                    .result = filled(device, sizes.result, storage)}};
+  if (division.tensor == 1 && !divides_rows) return std::make_shared<const ScratchMemory>(std::move(memory));
+  memory.whole = filled(device, exchanged, storage);
+  if (divides_rows) memory.rows = filled(device, exchanged, storage);
+  memory.row_sums = filled(device, rows, DType::f32);
+  return std::make_shared<const ScratchMemory>(std::move(memory));
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<StageModel>> ScratchModel::make_stages(Device& device, std::span<const StagePart> parts) {
+  std::vector<std::unique_ptr<ScratchStage>> stages;
+  for (const StagePart& part : parts) stages.push_back(std::make_unique<ScratchStage>(settings_, part, device));
+  const std::shared_ptr<const ScratchMemory> memory = memory_for(stages, settings_.storage(), device);
+  for (const auto& stage : stages) stage->use(memory);
+  return {std::make_move_iterator(stages.begin()), std::make_move_iterator(stages.end())};
+}
+
+Batch ScratchModel::host_batch(const BatchPart& part, Device& host) {
+  if (!part.has_inputs) return {};
+  const std::tuple place(part.first, part.examples, part.context_part);
+  if (const auto known = batches_.find(place); known != batches_.end()) return known->second;
+  const std::int64_t elements = (settings_.model.input_elements + part.context_parts - 1) / part.context_parts;
+  Batch batch{.inputs = filled(host, part.examples * elements, settings_.storage())};
+  host.compute_stream().synchronize();
+  return batches_.emplace(place, batch).first->second;
+}
+
+}  // namespace tandem

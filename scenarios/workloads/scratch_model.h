@@ -1,0 +1,33 @@
+// A table of layers as pure work: its stages are ScratchStages, its batches have sizes only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "scenarios/scenario.h"
+#include "strategies/parallel/trainable_model.h"
+
+namespace tandem {
+
+class ScratchModel final : public TrainableModel {
+ public:
+  explicit ScratchModel(LayersSettings settings) : settings_(std::move(settings)) {}
+
+  const Model& model() const override { return settings_.model; }
+  const TrainingSettings& settings() const override { return settings_; }
+  bool has_values() const override { return false; }
+  std::vector<std::unique_ptr<StageModel>> make_stages(Device& device, std::span<const StagePart> parts) override;
+  FirstValues first_values(std::size_t /*layer*/, const StagePart& /*part*/) const override { return {}; }
+  void make_batch(int /*step*/, Device& /*host*/) override {}
+  // Returns the same tensor for a part in every step. Tasks of several devices call it, once each before the first step
+  // for their part.
+  Batch host_batch(const BatchPart& part, Device& host) override;
+
+ private:
+  LayersSettings settings_;
+  std::map<std::tuple<std::int64_t, std::int64_t, int>, Batch> batches_;  // by part
+};
+
+}  // namespace tandem

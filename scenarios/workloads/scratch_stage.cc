@@ -1,0 +1,174 @@
+#include "scenarios/workloads/scratch_stage.h"
+
+#include <algorithm>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kRate = 1e-3;  // of learning, without meaning
+
+std::size_t index_of(Work work) {
+  return static_cast<std::size_t>(work);
+}
+
+Work work_of(LayerKernel::Part part) {
+  switch (part) {
+    case LayerKernel::Part::product:
+      return Work::product_again;
+    case LayerKernel::Part::weight_gradient:
+    case LayerKernel::Part::table_gradient:
+      return Work::weight_gradient;
+    case LayerKernel::Part::input_gradient:
+      return Work::input_gradient;
+    case LayerKernel::Part::memory:
+      break;
+  }
+  return Work::operations_gradient;
+}
+
+}  // namespace
+
+ScratchStage::ScratchStage(const LayersSettings& settings, const StagePart& part, Device& device)
+    : settings_(settings), part_(part), device_(device) {
+  for (std::size_t i = part.first; i < part.end; ++i) {
+    layers_.push_back(divided_layer(settings.model.layers[i], part.division, part.tensor_part));
+  }
+  work_of(part.examples);
+}
+
+const ScratchStage::PassWork& ScratchStage::work_of(std::int64_t examples) {
+  const auto [entry, is_new] = work_.try_emplace(examples);
+  PassWork& work = entry->second;
+  if (!is_new) return work;
+  const LayerKernels kernels(settings_.stack, settings_.dtype, examples, settings_.model.depends_on_stack());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    work.exchanges.push_back(
+        layer_exchanges(settings_.model.layers, part_.first + i, layers_[i], part_.division, examples));
+    work.kernels.push_back(kernels_of(i, kernels, work.exchanges.back()));
+  }
+  return work;
+}
+
+// The first kernel is the product or the lookup. With sequence parallelism, what follows a sum is done to the device's
+// rows only.
+ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, const LayerKernels& kernels,
+                                                          const LayerExchanges& exchanges) const {
+  const Layer& part = layers_[layer];
+  LayerKernelsByWork all;
+  const auto add_forward = [&all](const std::vector<LayerKernel>& more) {
+    for (const LayerKernel& kernel : more) {
+      const bool is_first = all[index_of(Work::product)].empty();
+      all[index_of(is_first ? Work::product : Work::operations)].push_back(kernel);
+    }
+  };
+  const auto add_backward = [&all](const std::vector<LayerKernel>& more) {
+    for (const LayerKernel& kernel : more) all[index_of(tandem::work_of(kernel.part))].push_back(kernel);
+  };
+  if (exchanges.gathered_gradient == 0) {
+    add_forward(kernels.forward(part));
+    add_backward(kernels.backward(part, exchanges.with_input_gradient));
+    return all;
+  }
+  Layer product = part;
+  product.then.clear();
+  const Layer operations = operations_on_rows(part, part_.division.tensor);
+  add_forward(kernels.forward(product));
+  add_forward(kernels.forward(operations));
+  add_backward(kernels.backward(operations, false));
+  add_backward(kernels.backward(product, exchanges.with_input_gradient));
+  return all;
+}
+
+std::int64_t ScratchStage::exchanged_elements() const {
+  std::int64_t most = 1;
+  for (const LayerExchanges& exchanges : work_.at(part_.examples).exchanges) most = std::max(most, exchanges.most());
+  return most;
+}
+
+std::int64_t ScratchStage::loss_rows() const {
+  std::int64_t most = 1;
+  for (const LayerExchanges& exchanges : work_.at(part_.examples).exchanges) most = std::max(most, exchanges.loss_rows);
+  return most;
+}
+
+// Gradients of weights in another type are converted afterwards, and written over an operand here. Gradients of later
+// passes are added to those of the first one.
+void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const LayerTensors& tensors) {
+  Stream& stream = device_.compute_stream();
+  if (work == Work::loss_sums || work == Work::loss) return;
+  if (work == Work::accumulation) {
+    return launch_memory(stream, accumulation(layers_[layer].parameters(), settings_.parameter_type()),
+                         tensors.gradients, tensors.gradients);
+  }
+  const Layer& part = layers_[layer];
+  const bool has_own_type = settings_.parameter_type() == settings_.storage();
+  Scratch scratch = memory_->operands;
+  if (part.has_weights() && tensors.parameters) scratch.right = tensors.parameters;
+  const Tensor of_weights = part.has_weights() && has_own_type ? tensors.gradients : Tensor();
+  const LayerOps ops(stream, part, pass.examples, settings_.dtype);
+  for (const LayerKernel& kernel : work_of(pass.examples).kernels[layer][index_of(work)]) {
+    ops.launch(kernel, scratch, of_weights);
+  }
+}
+
+Exchanged ScratchStage::rows_of(std::int64_t elements, int parts) const {
+  return {.whole = memory_->whole.flat_slice(0, elements),
+          .part = memory_->rows ? memory_->rows.flat_slice(0, elements / parts) : Tensor()};
+}
+
+Exchanged ScratchStage::operands(Exchange exchange, std::size_t layer, const Pass& pass) {
+  const LayerExchanges& exchanges = work_of(pass.examples).exchanges[layer];
+  const int tensor = part_.division.tensor, context = part_.division.context;
+  switch (exchange) {
+    case Exchange::input:
+      return rows_of(exchanges.gathered_input, tensor);
+    case Exchange::input_again:
+      return rows_of(exchanges.gathered_again, tensor);
+    case Exchange::output:
+      return rows_of(exchanges.summed_output, tensor);
+    case Exchange::output_gradient:
+      return rows_of(exchanges.gathered_gradient, tensor);
+    case Exchange::input_gradient:
+      return rows_of(exchanges.summed_gradient, tensor);
+    case Exchange::tokens_to_experts:
+    case Exchange::gradients_from_experts:
+      return rows_of(exchanges.dispatched, 1);
+    case Exchange::tokens_from_experts:
+    case Exchange::gradients_to_experts:
+      return rows_of(exchanges.combined, 1);
+    case Exchange::keys:
+    case Exchange::keys_again:
+    case Exchange::key_gradients:
+      return rows_of(exchanges.keys, context);
+    case Exchange::loss_maxima:
+    case Exchange::loss_sums:
+    case Exchange::loss_targets:
+      return {.whole = memory_->row_sums.flat_slice(0, exchanges.loss_rows)};
+  }
+  TANDEM_UNREACHABLE("an exchange");
+}
+
+void ScratchStage::update(std::size_t /*piece*/, const Tensor& parameters, const Tensor& gradients) {
+  Op op = op::scale_add(parameters, gradients, -kRate, 1);
+  op.name = "sgd";
+  op.category = Category::update;
+  parameters.device().compute_stream().launch(std::move(op));
+}
+
+void ScratchStage::finish_update(std::int64_t parameters, const Tensor& over) {
+  const Tensor& to = over ? over : memory_->operands.result;
+  const Tensor& from = over ? over : memory_->operands.left;
+  launch_memory(to.device().compute_stream(),
+                optimizer_state(settings_.optimizer, parameters, settings_.storage(), settings_.parameter_type()), to,
+                from, Category::update);
+}
+
+void ScratchStage::accumulate(std::int64_t parameters, std::span<const Tensor> /*sums*/,
+                              std::span<const Tensor> /*parts*/) {
+  launch_memory(device_.compute_stream(), accumulation(parameters, settings_.parameter_type()),
+                memory_->operands.result, memory_->operands.left);
+}
+
+}  // namespace tandem

@@ -1,0 +1,61 @@
+#include "strategies/model/model.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tandem {
+namespace {
+
+template <typename Of>
+std::int64_t total(const std::vector<Layer>& layers, Of of) {
+  std::int64_t sum = 0;
+  for (const Layer& layer : layers) sum += of(layer);
+  return sum;
+}
+
+}  // namespace
+
+Layer::Gemm Layer::Convolution::as_gemm() const {
+  const std::int64_t out_height = (height + stride - 1) / stride, out_width = (width + stride - 1) / stride;
+  Gemm product;
+  product.rows = out_height * out_width;
+  product.columns = out_channels;
+  product.depth = in_channels / groups * kernel * kernel;
+  product.input_elements = height * width * in_channels;
+  return product;
+}
+
+std::int64_t Layer::parameters() const {
+  return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
+}
+
+bool Layer::has_weights() const {
+  return gemm && parameters() >= gemm->experts * gemm->depth * gemm->columns;
+}
+
+std::int64_t Layer::forward_macs() const {
+  return gemm ? gemm->rows * gemm->columns * gemm->depth * gemm->count : 0;
+}
+
+std::int64_t Layer::output_elements() const {
+  if (gemm) return gemm->rows * gemm->columns * gemm->count;
+  return embedding ? embedding->rows * embedding->columns : elementwise->elements;
+}
+
+std::int64_t Model::parameters() const {
+  return total(layers, [](const Layer& layer) { return layer.parameters(); });
+}
+
+std::int64_t Model::forward_macs() const {
+  return total(layers, [](const Layer& layer) { return layer.forward_macs(); });
+}
+
+std::int64_t Model::output_elements() const {
+  return total(layers, [](const Layer& layer) { return layer.output_elements(); });
+}
+
+bool Model::depends_on_stack() const {
+  return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return !layer.then.empty(); });
+}
+
+}  // namespace tandem

@@ -1,0 +1,105 @@
+// A model as simulated and real devices train it: layer by layer, as matrix products, element-wise work and parameters.
+// scenarios/models/*.yaml have the models, docs/scenarios.md describes such files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/model/stack.h"
+
+namespace tandem {
+
+// The work of one layer for one example, in elements; the scenario's dtype decides the bytes.
+struct Layer {
+  // output[rows, columns] = input[rows, depth] * weights[depth, columns], `count` times for each example. Convolutions
+  // are implicit GEMMs: rows = output height x width, columns = output channels, depth = input channels x kernel.
+  struct Gemm {
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    std::int64_t depth = 0;
+    std::int64_t count = 1;
+    std::int64_t input_elements = 0;  // read from memory for one product; less than rows x depth in convolutions
+    bool batched = false;             // the right operand belongs to the example too, as in attention: no parameters
+    std::int64_t sharing = 1;         // batched products that have one right operand: heads of one key and value
+    std::int64_t experts = 1;         // matrices of weights, each for an equal part of the rows
+  };
+  // A convolution with padding: an output side is the input side / stride, rounded up.
+  struct Convolution {
+    std::int64_t height = 0, width = 0;  // of the input
+    std::int64_t in_channels = 0, out_channels = 0;
+    std::int64_t kernel = 1;  // its side
+    std::int64_t stride = 1;
+    std::int64_t groups = 1;
+
+    // Returns the product of its operands as matrices, those of all groups side by side.
+    Gemm as_gemm() const;
+  };
+  // Rows of a table, which the example chooses.
+  struct Embedding {
+    std::int64_t rows = 0;  // of one example
+    std::int64_t columns = 0;
+    std::int64_t entries = 0;  // rows of the table
+  };
+  // Element-wise and normalising work that no stack changes, as the number of times that it reads or writes all
+  // `elements`.
+  struct Elementwise {
+    std::int64_t elements = 0;
+    int forward_passes = 0;
+    int backward_passes = 0;
+  };
+
+  // How tensor-parallel devices divide a layer (Megatron-LM: Shoeybi and others, arXiv:1909.08053).
+  enum class Split : std::uint8_t {
+    none,     // every device computes all of it
+    columns,  // of a dense layer's weights: part of the output; backward, the gradients of the input are summed
+    rows,     // of a dense layer's weights: part of the input; forward, the outputs are summed
+    count,    // some of the batched products
+    entries,  // rows of an embedding's table; forward, the outputs are summed
+  };
+  // The role of one of the two batched products of attention: the first makes scores, which softmax follows; the second
+  // reads the result as its left operand.
+  enum class Scores : std::uint8_t { none, made, read };
+  // The copy of the outermost repeated group to which a layer belongs.
+  struct Block {
+    std::string group{};
+    std::int64_t copy = 0;
+    bool operator==(const Block&) const = default;
+  };
+
+  std::string name;
+  std::optional<Gemm> gemm;  // of a convolution, too: as_gemm()
+  std::optional<Convolution> convolution;
+  std::optional<Elementwise> elementwise;
+  std::optional<Embedding> embedding;
+  std::vector<Pointwise> then;        // what is done to the output, in this order
+  std::vector<std::int64_t> tensors;  // elements of each parameter, in order of creation
+  bool shared_weights = false;        // a dense layer whose weights are another layer's parameters
+  Split split = Split::none;
+  Scores scores = Scores::none;
+  std::optional<Block> block{};
+
+  std::int64_t parameters() const;
+  bool has_weights() const;              // whether its product's right operand is among its parameters
+  std::int64_t forward_macs() const;     // of one example: multiply-accumulates, two flops each
+  std::int64_t output_elements() const;  // of one example
+};
+
+struct Model {
+  std::string name;
+  std::string source;               // of the architecture
+  std::string unit = "examples";    // what a batch counts: "examples", "sequences"
+  bool is_recurrent = false;        // whether its products wait for each other from token to token
+  bool divides_unevenly = false;    // whether devices may have parts of its layers and batches that differ by one
+  Stack stack{};                    // how frameworks usually execute it
+  std::int64_t input_elements = 0;  // of one example
+  std::vector<Layer> layers;        // in forward order
+
+  std::int64_t parameters() const;
+  std::int64_t forward_macs() const;
+  std::int64_t output_elements() const;
+  bool depends_on_stack() const;  // whether operations follow its layers
+};
+
+}  // namespace tandem

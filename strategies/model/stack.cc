@@ -1,0 +1,146 @@
+#include "strategies/model/stack.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr PointwiseTraffic kNothing{};
+constexpr double kMask = 1.0 / 8;  // a bit an element
+
+// Every operation by itself: it reads its operands and writes its result. GELU is its formula written out, operation by
+// operation; dropout draws 4-byte random numbers in a kernel of its own; norms of rows compute in f32.
+PointwiseTraffic unfused(Pointwise operation) {
+  switch (operation) {
+    case Pointwise::bias:
+      return {{2, 0, 1}, {1, 0, 1}};
+    case Pointwise::batch_norm:
+      return {{3, 0, 1}, {5, 0, 1}};
+    case Pointwise::relu:
+      return {{2, 0, 1}, {3, 0, 1}};
+    case Pointwise::residual:
+      return {{3, 0, 1}, {3, 0, 1}};
+    case Pointwise::gelu:
+      return {{18, 0, 8}, {35, 0, 14}};
+    case Pointwise::dropout:
+      return {{3, 16, 3}, {3, 0, 1}};
+    case Pointwise::layer_norm:
+      return {{0, 32, 4}, {13, 0, 5}};
+    case Pointwise::scale:
+    case Pointwise::mask:
+      return {{2, 0, 1}, {2, 0, 1}};
+    case Pointwise::softmax:
+      return {{4, 0, 2}, {6, 0, 2}};
+    case Pointwise::transpose:
+      return {{2, 0, 1}, {2, 0, 1}};
+    case Pointwise::cross_entropy:
+      return {{5, 0, 3}, {3, 0, 1}};
+    case Pointwise::rms_norm:  // square, mean, scale in f32, weight
+      return {{0, 24, 4}, {11, 0, 5}};
+    case Pointwise::gate:  // the activation and the product
+      return {{5, 0, 2}, {8, 0, 3}};
+    case Pointwise::rotary:  // two products and their sum
+      return {{6, 0, 3}, {6, 0, 3}};
+  }
+  TANDEM_UNREACHABLE("an operation or a fusion");
+}
+
+PointwiseTraffic fused_by_hand(Pointwise operation) {
+  switch (operation) {
+    case Pointwise::relu:  // in the kernel of the norm or the product; keeps a mask
+      return {{0, kMask, 0}, {0, kMask, 0}};
+    case Pointwise::residual:
+      return {{1, 0, 0}, {4, 0, 1}};
+    case Pointwise::gelu:
+      return {{2, 0, 1}, {3, 0, 1}};
+    case Pointwise::dropout:
+      return {{2.5, 0, 1}, {2.5, 0, 1}};
+    case Pointwise::layer_norm:
+      return {{4, 0, 1}, {4, 0, 2}};
+    case Pointwise::scale:
+      return {{2, 0, 1}, {1, 0, 0}};
+    case Pointwise::mask:
+      return {{2, 0, 1}, {}};
+    case Pointwise::softmax:
+      return {{2, 0, 1}, {4, 0, 1}};
+    case Pointwise::rms_norm:
+      return {{4, 0, 1}, {4, 0, 2}};
+    case Pointwise::gate:
+      return {{3, 0, 1}, {5, 0, 1}};
+    case Pointwise::rotary:
+      return {{2, 0, 1}, {2, 0, 1}};
+    case Pointwise::bias:
+    case Pointwise::batch_norm:
+    case Pointwise::transpose:
+    case Pointwise::cross_entropy:
+      return unfused(operation);
+  }
+  TANDEM_UNREACHABLE("an operation or a fusion");
+}
+
+PointwiseTraffic compiled(Pointwise operation) {
+  switch (operation) {
+    case Pointwise::bias:
+      return {{0, 0, 0}, {1, 0, 1}};
+    case Pointwise::residual:
+      return {{1, 0, 0}, {2, 0, 0}};
+    case Pointwise::dropout:
+      return {{2.5, 0, 1}, {1.5, 0, 0}};
+    case Pointwise::layer_norm:
+    case Pointwise::rms_norm:
+      return {{3, 0, 1}, {3, 0, 1}};
+    case Pointwise::scale:
+    case Pointwise::mask:
+      return kNothing;
+    case Pointwise::softmax:
+      return {{2, 0, 1}, {4, 0, 1}};
+    case Pointwise::batch_norm:
+    case Pointwise::relu:
+    case Pointwise::gelu:
+    case Pointwise::transpose:
+    case Pointwise::cross_entropy:
+    case Pointwise::gate:
+    case Pointwise::rotary:
+      return fused_by_hand(operation);
+  }
+  TANDEM_UNREACHABLE("an operation or a fusion");
+}
+
+// One kernel reads the scores and writes probabilities and a mask.
+PointwiseTraffic fused_attention(Pointwise operation) {
+  if (operation == Pointwise::softmax) return {{2, 0, 1}, {3, 0, 1}};
+  if (operation == Pointwise::dropout) return {{0.5, 0, 0}, {0.5, 0, 0}};
+  return kNothing;
+}
+
+}  // namespace
+
+std::string Stack::text() const {
+  static constexpr std::array kLayouts{"nchw", "nhwc"};
+  static constexpr std::array kFusions{"none", "hand", "compiled"};
+  return fmt::format("layout {}, fusion {}{}", kLayouts.at(static_cast<std::size_t>(layout)),
+                     kFusions.at(static_cast<std::size_t>(fusion)),
+                     attention == AttentionKernels::fused_softmax ? ", attention fused_softmax"
+                     : attention == AttentionKernels::flash       ? ", attention flash"
+                                                                  : "");
+}
+
+PointwiseTraffic traffic_of(Pointwise operation, const Stack& stack, bool in_attention) {
+  if (in_attention && stack.attention == AttentionKernels::flash) return kNothing;
+  if (in_attention && stack.attention == AttentionKernels::fused_softmax) return fused_attention(operation);
+  switch (stack.fusion) {
+    case Fusion::none:
+      return unfused(operation);
+    case Fusion::hand:
+      return fused_by_hand(operation);
+    case Fusion::compiled:
+      return compiled(operation);
+  }
+  TANDEM_UNREACHABLE("an operation or a fusion");
+}
+
+}  // namespace tandem

@@ -1,0 +1,29 @@
+// How a model is trained, whatever divides it: element types, the optimizer, and when gradients are exchanged.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "topologies/base/dtype.h"
+
+namespace tandem {
+
+// Decides what an update reads and writes besides parameters and gradients: a momentum, or two moments.
+enum class Optimizer : std::uint8_t { sgd, momentum, adam, lamb };
+
+struct TrainingSettings {
+  DType dtype = DType::f32;
+  std::optional<DType> parameter_dtype{};  // of parameters and gradients; empty: dtype
+  Optimizer optimizer = Optimizer::sgd;
+  std::int64_t bucket_bytes = 25'000'000;  // gradients that are reduced together
+  bool overlap = true;                     // reduce a bucket while the backward pass goes on
+  bool overlap_tensor = true;              // sum gradients of inputs while those of weights are computed
+  bool sequence_parallel = false;          // tensor-parallel devices divide the rows of what they do not split
+  int gradient_accumulation_steps = 1;     // passes over parts of the batch before gradients are reduced and applied
+  bool activation_checkpointing = false;   // blocks are computed again before their backward pass
+
+  DType storage() const { return dtype == DType::tf32 ? DType::f32 : dtype; }  // of activations
+  DType parameter_type() const { return parameter_dtype.value_or(storage()); }
+};
+
+}  // namespace tandem

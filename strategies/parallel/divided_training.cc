@@ -1,0 +1,31 @@
+#include "strategies/parallel/divided_training.h"
+
+#include <algorithm>
+
+#include "strategies/multi_worker_mirrored.h"
+
+namespace tandem {
+
+std::vector<float> sum_over_workers(Worker& worker, std::vector<float> values) {
+  Device& host = worker.cpu();
+  const Tensor mine = host.allocate(DType::f32, {static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), mine.values<float>().begin());
+  std::vector<Tensor> parts;
+  std::vector<Stream*> streams;
+  for (Device* device : worker.devices()) {
+    parts.push_back(device->allocate(DType::f32, mine.shape()));
+    streams.push_back(&device->compute_stream());
+    if (parts.size() == 1) {
+      streams.back()->copy(parts.back(), mine, Category::other);
+    } else {
+      streams.back()->launch(op::fill(parts.back(), 0));
+    }
+  }
+  worker.communicator(devices_in_sync(worker)).all_reduce(parts, Reduction::sum, streams);
+  streams.front()->copy(mine, parts.front(), Category::other);
+  for (Stream* stream : streams) stream->synchronize();
+  std::copy(mine.values<float>().begin(), mine.values<float>().end(), values.begin());
+  return values;
+}
+
+}  // namespace tandem

@@ -1,0 +1,52 @@
+#include "strategies/parallel/gradient_buckets.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace tandem {
+
+std::int64_t largest_bucket(std::span<const Layer> layers, std::int64_t bucket_bytes, std::int64_t element_bytes) {
+  std::int64_t most = 0, bucket = 0;
+  for (const Layer& layer : layers) {
+    if (bucket * element_bytes >= bucket_bytes) bucket = 0;
+    bucket += layer.parameters();
+    most = std::max(most, bucket);
+  }
+  return most;
+}
+
+GradientBuckets::GradientBuckets(std::span<const Layer> layers, const std::vector<bool>& of_experts, std::int64_t tied,
+                                 std::int64_t bucket_bytes, std::int64_t element_bytes, const MeshGroups& groups,
+                                 bool is_padded)
+    : size_(tied), first_of_(layers.size()) {
+  Bucket bucket{.count = tied, .last_layer = layers.size() - 1};  // the last layer's pass completes what is tied
+  const auto close = [&](GroupCollectives* group) {
+    if (bucket.count > 0) {
+      bucket.group = group;
+      bucket.part_count = (bucket.count + group->size() - 1) / group->size();
+      if (is_padded) size_ = bucket.first + bucket.padded_count();
+      buckets_.push_back(bucket);
+    }
+    bucket = {.first = size_};
+  };
+  const auto add = [&](bool experts, GroupCollectives* group) {
+    for (std::size_t i = layers.size(); i-- > 0;) {
+      if (of_experts[i] != experts) continue;
+      first_of_[i] = size_;
+      if (layers[i].parameters() > 0) bucket.last_layer = i;
+      size_ += layers[i].parameters();
+      bucket.count = size_ - bucket.first;
+      if (bucket.count * element_bytes >= bucket_bytes) close(group);
+    }
+    close(group);
+  };
+  add(false, groups.data);
+  add(true, groups.expert_data);
+  std::ranges::stable_sort(buckets_, std::greater(), &Bucket::last_layer);
+  for (Bucket& each : buckets_) {
+    each.part_first = size_of_parts_;
+    size_of_parts_ += each.part_count;
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,165 @@
+#include "strategies/parallel/mesh_division.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategies/base/errors.h"
+#include "strategies/parallel/gradient_buckets.h"
+#include "strategies/parallel/layer_division.h"
+#include "strategies/parallel/mesh_training.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kBuffers = 2;  // of data in transit: one is filled while the other is sent or used
+
+std::optional<DivisionProblem> problem_at(std::string path, std::optional<std::string> message) {
+  if (!message) return std::nullopt;
+  return DivisionProblem{std::move(path), std::move(*message)};
+}
+
+std::optional<DivisionProblem> interleaving_problem(const ParallelOptions& options) {
+  try {
+    check_interleaving(options);
+  } catch (const ValueError& error) {
+    return DivisionProblem{"strategy.virtual_stages", error.what()};
+  }
+  return std::nullopt;
+}
+
+std::optional<DivisionProblem> experts_problem(const Model& model, const ParallelOptions& options) {
+  if (options.data * options.context % options.expert != 0) {
+    return DivisionProblem{
+        "strategy.expert",
+        fmt::format("{} devices that divide the experts do not divide the {} of data {} x context {}", options.expert,
+                    options.data * options.context, options.data, options.context)};
+  }
+  return problem_at("strategy.expert", expert_problem(model, options.expert));
+}
+
+// A batch of a model that divides unevenly needs an example for each pass; that of others divides evenly.
+std::optional<DivisionProblem> batch_problem(const Model& model, const ParallelOptions& options) {
+  if (model.divides_unevenly) {
+    if (options.batch / options.data >= options.micro_batches) return std::nullopt;
+    return DivisionProblem{"strategy",
+                           fmt::format("a batch of {} leaves some of {} replicas x {} micro-batches without an example",
+                                       options.batch, options.data, options.micro_batches)};
+  }
+  if (options.batch % options.data != 0) {
+    return DivisionProblem{"strategy.data",
+                           fmt::format("{} replicas do not divide a batch of {}", options.data, options.batch)};
+  }
+  if (options.batch / options.data % options.micro_batches == 0) return std::nullopt;
+  return DivisionProblem{"strategy.micro_batches",
+                         fmt::format("{} micro-batches do not divide a replica's batch of {}", options.micro_batches,
+                                     options.batch / options.data)};
+}
+
+// Returns the parameters in the last stage's copy of an embedding that shares its weights with a layer there.
+std::int64_t tied_parameters(const Model& model, int tensor) {
+  std::int64_t most = 0;
+  for (const Layer& layer : model.layers) {
+    if (!layer.shared_weights) continue;
+    const Layer part = layer_part(layer, tensor, 0);
+    most = std::max(most, part.gemm->depth * part.gemm->columns);
+  }
+  return most;
+}
+
+// Returns the elements that go between two stages in one pass, in both directions.
+std::int64_t sent_at(std::size_t boundary, const Model& model, const DeviceShare& share) {
+  if (boundary == 0 || boundary == model.layers.size()) return 0;
+  return 2 * share.examples * model.layers[boundary - 1].output_elements() / share.row_parts;
+}
+
+}  // namespace
+
+std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& request) const {
+  const auto& [model, settings, options] = request;
+  if (settings.gradient_accumulation_steps > 1) {
+    return DivisionProblem{"workload.gradient_accumulation_steps", "gradients are accumulated over micro_batches"};
+  }
+  if (auto found = interleaving_problem(options)) return found;
+  if (auto found = problem_at("strategy.tensor", tensor_problem(model, options.tensor))) return found;
+  if (auto found = problem_at("strategy.pipeline", stage_problem(model, options.stages()))) return found;
+  if (auto found = problem_at("strategy.context", context_problem(model, options.context))) return found;
+  if (auto found = experts_problem(model, options)) return found;
+  if (settings.sequence_parallel) {
+    auto found =
+        problem_at("workload.sequence_parallel", sequence_problem(model, options.tensor, options.context));
+    if (found) return found;
+  }
+  return batch_problem(model, options);
+}
+
+std::vector<PipelineAction> MeshDivision::schedule(int place, const ParallelOptions& options) const {
+  return interleaved_one_forward_one_backward(place, options.pipeline, options.virtual_stages, options.micro_batches);
+}
+
+std::vector<std::size_t> MeshDivision::first_layers(const Model& model, const ParallelOptions& options) const {
+  return first_layers_of_stages(model, options.stages());
+}
+
+std::vector<DeviceShare> MeshDivision::shares(const DivisionRequest& request) const {
+  std::vector<DeviceShare> shares;
+  for (int place = 0; place < request.options.pipeline; ++place) shares.push_back(share(place, request));
+  return shares;
+}
+
+// If layers or the batch do not divide evenly, the first devices have the largest parts.
+DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const {
+  const auto& [model, settings, options] = request;
+  const LayerDivision division = layer_division(settings, options);
+  const std::vector<std::size_t> first = first_layers(model, options);
+  const std::vector<PipelineAction> actions = schedule(place, options);
+  const std::int64_t of_replica = part_of(options.batch, options.data, 0).count;
+  const auto element_bytes = static_cast<std::int64_t>(size_of(settings.parameter_type()));
+  DeviceShare share{.examples = part_of(of_replica, options.micro_batches, 0).count,
+                    .row_parts = division.divides_rows ? options.tensor : 1,
+                    .key_parts = options.context};
+  std::int64_t parameters = 0, of_experts = 0, bucket = 0;
+  for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
+    const auto stage = static_cast<std::size_t>(chunk * options.pipeline + place);
+    DeviceShare::Stage& mine = share.stages.emplace_back();
+    mine.live = live_micro_batches(actions, chunk);
+    for (std::size_t i = first[stage]; i < first[stage + 1]; ++i) {
+      mine.layers.push_back(divided_layer(model.layers[i], division, 0));
+      const std::int64_t count = mine.layers.back().parameters();
+      (division.expert > 1 && has_experts(model.layers[i]) ? of_experts : parameters) += count;
+    }
+    const bool is_last = static_cast<int>(stage) + 1 == options.stages();
+    if (is_last && stage > 0) parameters += tied_parameters(model, options.tensor);
+    bucket = std::max(bucket, largest_bucket(mine.layers, settings.bucket_bytes, element_bytes));
+    for (const std::size_t boundary : {first[stage], first[stage + 1]}) {
+      share.sent_together += sent_at(boundary, model, share) / options.context;
+    }
+  }
+  const std::int64_t replicas = std::int64_t{options.data} * options.context;
+  const bool divides_state = options.distributed_optimizer;
+  share.parameters = {{.count = parameters, .state_parts = divides_state ? replicas : 1},
+                      {.count = of_experts, .state_parts = divides_state ? replicas / options.expert : 1}};
+  share.divides_state = divides_state;
+  if (replicas > 1) share.reduced_together = kBuffers * bucket;
+  if (place == 0) {
+    const std::int64_t tokens = (model.input_elements + options.context - 1) / options.context;
+    share.input = of_replica * tokens;
+  }
+  return share;
+}
+
+// Ranks count by stage, then replica, then part of a sequence, then part of a layer. Which experts a device has makes no
+// difference: all have equally many.
+std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
+  const int of_replica = options.context * options.tensor;
+  const int replica = rank / of_replica % options.data;
+  return {rank / (of_replica * options.data), rank % options.tensor, part_of(options.batch, options.data, replica).count};
+}
+
+std::unique_ptr<DividedTraining> MeshDivision::train(Worker& worker, TrainableModel& model,
+                                                     const ParallelOptions& options) const {
+  if (const auto found = problem({model.model(), model.settings(), options})) throw ValueError(found->message);
+  return std::make_unique<MeshTraining>(worker, model, options, *this);
+}
+
+}  // namespace tandem

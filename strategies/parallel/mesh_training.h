@@ -1,0 +1,52 @@
+// Trains a model that is divided over a mesh of pipeline x data x context x tensor. An axis of size 1 switches its kind
+// of parallelism off.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "strategies/parallel/mesh_division.h"
+#include "strategies/parallel/stage.h"
+#include "strategies/parallel/step_input.h"
+
+namespace tandem {
+
+class MeshTraining final : public DividedTraining {
+ public:
+  // `division` says the order of the passes and the layers of the stages.
+  MeshTraining(Worker& worker, TrainableModel& model, const ParallelOptions& options, const MeshDivision& division);
+
+  void run_step(int step) override;
+  int replicas() const override { return options_.data; }
+  std::int64_t most_parameters() const override;
+  LinearTensors read_layer(std::size_t layer) override;
+
+ private:
+  // What one device does in a step.
+  struct Seat {
+    std::vector<std::unique_ptr<Stage>> stages{};
+    std::vector<StageChunk*> chunks{};  // the stages
+    std::vector<PipelineAction> actions{};
+    Device* device = nullptr;
+    BatchPart batch{};
+    std::optional<StepInput> input{};  // where a stage needs any
+    std::int64_t losses_at = -1;       // where the losses of its last stage go; -1: it has none
+  };
+
+  Seat make_seat(const MeshSeat& place);
+  void make_input(Seat& seat, const MeshPlace& place);
+  void fetch(Seat& seat, int step);
+  void step(Seat& seat, int step, const Tensor& losses);
+
+  Worker& worker_;
+  TrainableModel& model_;
+  ParallelOptions options_;
+  const MeshDivision& division_;
+  MeshLayout layout_;
+  std::vector<std::size_t> first_layers_;  // of the stages, followed by the number of layers
+  std::vector<Seat> seats_;                // one for each local device
+  std::int64_t losses_of_step_ = 0;
+};
+
+}  // namespace tandem

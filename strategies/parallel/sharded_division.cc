@@ -1,0 +1,46 @@
+#include "strategies/parallel/sharded_division.h"
+
+#include <fmt/format.h>
+
+#include "strategies/base/errors.h"
+#include "strategies/parallel/gradient_buckets.h"
+#include "strategies/parallel/sharded_training.h"
+
+namespace tandem {
+
+std::optional<DivisionProblem> ShardedDivision::problem(const DivisionRequest& request) const {
+  if (request.settings.parameter_dtype) {
+    return DivisionProblem{"workload.parameter_dtype", "pieces of parameters are kept in the workload's dtype"};
+  }
+  if (request.options.batch < request.options.data) {
+    return DivisionProblem{"strategy", fmt::format("a batch of {} leaves some of {} replicas x {} micro-batches without "
+                                                   "an example",
+                                                   request.options.batch, request.options.data, 1)};
+  }
+  return std::nullopt;
+}
+
+// Two units of parameters and two of gradients exist as a whole at a time: see ShardedParameters.
+std::vector<DeviceShare> ShardedDivision::shares(const DivisionRequest& request) const {
+  constexpr std::int64_t kWholeUnits = 4;
+  const auto& [model, settings, options] = request;
+  const std::int64_t examples = part_of(options.batch, options.data, 0).count;
+  const auto element_bytes = static_cast<std::int64_t>(size_of(settings.storage()));
+  return {{.stages = {{.layers = model.layers}},
+           .parameters = {{.count = model.parameters(), .parts = options.data}},
+           .examples = part_of(examples, settings.gradient_accumulation_steps, 0).count,
+           .input = examples * model.input_elements,
+           .reduced_together = kWholeUnits * largest_bucket(model.layers, settings.bucket_bytes, element_bytes)}};
+}
+
+std::vector<std::int64_t> ShardedDivision::kind_of(int rank, const ParallelOptions& options) const {
+  return {part_of(options.batch, options.data, rank).count};
+}
+
+std::unique_ptr<DividedTraining> ShardedDivision::train(Worker& worker, TrainableModel& model,
+                                                        const ParallelOptions& options) const {
+  if (const auto found = problem({model.model(), model.settings(), options})) throw ValueError(found->message);
+  return std::make_unique<ShardedTraining>(worker, model, options);
+}
+
+}  // namespace tandem

@@ -1,0 +1,205 @@
+#include "strategies/parallel/sharded_training.h"
+
+#include <algorithm>
+
+#include "strategies/multi_worker_mirrored.h"
+
+namespace tandem {
+namespace {
+
+constexpr const char* kDataAxis = "data";
+
+}  // namespace
+
+ShardedTraining::ShardedTraining(Worker& worker, TrainableModel& model, const ParallelOptions& options)
+    : worker_(worker),
+      model_(model),
+      settings_(model.settings()),
+      options_(options),
+      mesh_(worker, devices_in_sync(worker), {{.name = kDataAxis, .size = options.data}}),
+      group_(worker, mesh_.communicator(0, kDataAxis)) {
+  divide_into_units();
+  first_learner_ = static_cast<std::size_t>(
+      std::find_if(layers().begin(), layers().end(), [](const Layer& layer) { return layer.gemm.has_value(); }) -
+      layers().begin());
+  model_.make_batch(0, worker_.cpu());
+  for (std::size_t i = 0; i < mesh_.local_devices().size(); ++i) replicas_.push_back(make_replica(i));
+}
+
+// A unit is closed once it holds bucket_bytes; the layers without parameters after it belong to it as well. A block that
+// is really computed again needs its parameters at the same time.
+void ShardedTraining::divide_into_units() {
+  const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.storage()));
+  units_.push_back({});
+  for (std::size_t i = 0; i < layers().size(); ++i) {
+    const Layer& layer = layers()[i];
+    const bool is_inside_block = i > 0 && layer.block && layer.block == layers()[i - 1].block;
+    const bool may_close = !(is_inside_block && settings_.activation_checkpointing && model_.has_values());
+    const bool is_full = layer.parameters() > 0 && units_.back().count * element_bytes >= settings_.bucket_bytes;
+    if (is_full && may_close) units_.push_back({});
+    places_.push_back({.unit = static_cast<int>(units_.size()) - 1, .first = units_.back().count});
+    units_.back().count += layer.parameters();
+  }
+  units_.front().count = std::max<std::int64_t>(1, units_.front().count);
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) set_first_values(static_cast<int>(unit));
+}
+
+void ShardedTraining::set_first_values(int unit) {
+  std::vector<ValuesAt> values;
+  for (std::size_t i = 0; i < layers().size(); ++i) {
+    if (places_[i].unit != unit || layers()[i].parameters() == 0) continue;
+    values.push_back({.first = places_[i].first, .values = model_.first_values(i, part(1))});
+  }
+  units_[static_cast<std::size_t>(unit)].initial_value = joined(std::move(values));
+}
+
+StagePart ShardedTraining::part(std::int64_t examples) const {
+  return {.first = 0,
+          .end = layers().size(),
+          .examples = part_of(examples, settings_.gradient_accumulation_steps, 0).count,
+          .passes = settings_.gradient_accumulation_steps};
+}
+
+ShardedTraining::Replica ShardedTraining::make_replica(std::size_t index) {
+  Device& device = *mesh_.local_devices()[index];
+  const int rank = mesh_.local_ranks()[index];
+  const Range rows = part_of(options_.batch, options_.data, rank);
+  Replica replica{.device = &device,
+                  .batch = {.first = rows.first, .examples = rows.count, .has_inputs = true, .has_labels = true}};
+  const bool adds_passes = model_.has_values() && settings_.gradient_accumulation_steps > 1;
+  replica.parameters =
+      std::make_unique<ShardedParameters>(device, worker_.cpu(), group_, rank, units_, settings_.storage(), adds_passes);
+  const std::vector<StagePart> parts{part(rows.count)};
+  replica.computation = std::move(model_.make_stages(device, parts).front());
+  const Batch host = model_.host_batch(replica.batch, worker_.cpu());
+  replica.input.emplace(device, host);
+  replica.input->fetch(0, host);
+  return replica;
+}
+
+void ShardedTraining::run_step(int step) {
+  model_.make_batch(step + 1, worker_.cpu());
+  const Tensor known = replicas_.front().computation->losses();
+  const std::int64_t of_one = known ? known.element_count() : 0;
+  const auto count = static_cast<std::int64_t>(replicas_.size());
+  Tensor losses;
+  if (of_one > 0) losses_.push_back(losses = worker_.cpu().allocate(DType::f32, {count * of_one}));
+  worker_.run_concurrently(static_cast<int>(count), [&](int i) {
+    Replica& replica = replicas_[static_cast<std::size_t>(i)];
+    this->step(replica, step);
+    if (!losses) return;
+    replica.device->compute_stream().copy(losses.slice(i * of_one, of_one), replica.computation->losses(),
+                                          Category::other);
+  });
+}
+
+Pass ShardedTraining::pass(const Replica& replica, int index) const {
+  const Range mine = part_of(replica.batch.examples, settings_.gradient_accumulation_steps, index);
+  return {.index = index,
+          .first = replica.batch.first + mine.first,
+          .examples = mine.count,
+          .is_first = index == 0,
+          .is_last = index + 1 == settings_.gradient_accumulation_steps};
+}
+
+void ShardedTraining::step(Replica& replica, int step) {
+  replica.computation->begin_step(replica.input->arrive(step));
+  replica.input->fetch(step + 1, model_.host_batch(replica.batch, worker_.cpu()));
+  const std::int64_t mine = model_.model().parameters() / options_.data;
+  for (int i = 0; i < settings_.gradient_accumulation_steps; ++i) {
+    const Pass pass = this->pass(replica, i);
+    forward(replica, pass);
+    if (pass.is_last) replica.input->release(step);
+    backward(replica, pass);
+    if (!pass.is_first) replica.parameters->accumulate(*replica.computation, mine);
+  }
+  replica.parameters->update(*replica.computation);
+  replica.computation->finish_update(mine, {});
+}
+
+LayerTensors ShardedTraining::tensors(std::size_t layer, const Tensor& unit, const Tensor& gradients) const {
+  const std::int64_t count = layers()[layer].parameters();
+  if (count == 0) return {};
+  const std::int64_t first = places_[layer].first;
+  return {.parameters = unit.flat_slice(first, count),
+          .gradients = gradients ? gradients.flat_slice(first, count) : Tensor()};
+}
+
+void ShardedTraining::forward(const Replica& replica, const Pass& pass) const {
+  ShardedParameters& parameters = *replica.parameters;
+  replica.computation->begin_forward(pass, {});
+  Tensor unit;
+  for (std::size_t i = 0; i < layers().size(); ++i) {
+    const int number = places_[i].unit;
+    if (i == 0 || number != places_[i - 1].unit) {
+      if (i > 0) parameters.release(number - 1);
+      unit = parameters.acquire(number);
+      if (settings_.overlap && number + 1 < parameters.units()) parameters.prefetch(number + 1);
+    }
+    layer_forward(replica, pass, i, tensors(i, unit, {}));
+  }
+  parameters.release(parameters.units() - 1);
+}
+
+void ShardedTraining::layer_forward(const Replica& replica, const Pass& pass, std::size_t layer,
+                                    const LayerTensors& tensors) const {
+  replica.computation->launch(Work::product, layer, pass, tensors);
+  replica.computation->launch(Work::operations, layer, pass, tensors);
+}
+
+void ShardedTraining::backward(const Replica& replica, const Pass& pass) const {
+  ShardedParameters& parameters = *replica.parameters;
+  replica.computation->begin_backward(pass, {});
+  Tensor unit, gradients;
+  for (std::size_t i = layers().size(); i-- > 0;) {
+    const int number = places_[i].unit;
+    if (i + 1 == layers().size() || number != places_[i + 1].unit) {
+      unit = parameters.acquire(number);
+      if (settings_.overlap && number > 0) parameters.prefetch(number - 1);
+      gradients = parameters.gradients(number);
+    }
+    layer_backward(replica, pass, i, unit, gradients);
+    if (i > 0 && number == places_[i - 1].unit) continue;
+    parameters.release(number);
+    parameters.reduce_gradients(number, pass.is_first);
+  }
+}
+
+void ShardedTraining::layer_backward(const Replica& replica, const Pass& pass, std::size_t layer, const Tensor& unit,
+                                     const Tensor& gradients) const {
+  const auto block = settings_.activation_checkpointing ? block_ending_at(layers(), layer) : std::nullopt;
+  for (std::size_t i = block.value_or(layer + 1); i <= layer; ++i) {
+    const bool is_at_hand = places_[i].unit == places_[layer].unit;
+    layer_forward(replica, pass, i, is_at_hand ? tensors(i, unit, {}) : LayerTensors());
+  }
+  const LayerTensors mine = tensors(layer, unit, gradients);
+  StageModel& computation = *replica.computation;
+  computation.launch(Work::operations_gradient, layer, pass, mine);
+  computation.launch(Work::product_again, layer, pass, mine);
+  computation.launch(Work::weight_gradient, layer, pass, mine);
+  if (layer != first_learner_) computation.launch(Work::input_gradient, layer, pass, mine);
+}
+
+std::int64_t ShardedTraining::most_parameters() const {
+  std::int64_t parameters = 0;
+  for (const ShardedParameters::Unit& unit : units_) parameters += part_of(unit.count, options_.data, 0).count;
+  return parameters;
+}
+
+// Concatenates the pieces of all devices and leaves out the padding.
+LinearTensors ShardedTraining::read_layer(std::size_t layer) {
+  Device& host = worker_.cpu();
+  const auto [unit, first] = places_[layer];
+  const std::int64_t piece = replicas_.front().parameters->piece(unit).element_count();
+  const Tensor flat = host.allocate(settings_.storage(), {piece * mesh_.device_count()});
+  for (std::size_t i = 0; i < replicas_.size(); ++i) {
+    host.compute_stream().wait(replicas_[i].device->compute_stream().record());
+    host.compute_stream().copy(flat.slice(mesh_.local_ranks()[i] * piece, piece), replicas_[i].parameters->piece(unit),
+                               Category::other);
+  }
+  const Layer::Gemm& gemm = *layers()[layer].gemm;
+  return linear_views(flat.flat_slice(first, layers()[layer].parameters()),
+                      {.inputs = gemm.depth, .outputs = gemm.columns});
+}
+
+}  // namespace tandem
