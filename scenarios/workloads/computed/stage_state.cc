@@ -1,0 +1,106 @@
+#include "scenarios/workloads/computed/stage_state.h"
+
+#include <algorithm>
+
+namespace tandem {
+
+Kept::Kept(Device& device, DType dtype, const StagePart& part, std::int64_t rows, std::int64_t columns,
+           bool is_recomputed)
+    : rows_(rows), columns_(columns), slots_(static_cast<std::size_t>(is_recomputed ? 1 : part.live)) {
+  for (Tensor& slot : slots_) slot = device.allocate(dtype, {part.examples * rows * columns});
+}
+
+Tensor Kept::at(const Pass& pass) const {
+  return slots_[static_cast<std::size_t>(pass.index) % slots_.size()].view(0, {pass.examples * rows_, columns_});
+}
+
+StageState::StageState(const Model& model, const TrainingSettings& training, const ComputedSettings& settings,
+                       const std::vector<LayerFlow>& flows, const StagePart& part, Device& device)
+    : model_(model),
+      training_(training),
+      settings_(settings),
+      flows_(flows),
+      part_(part),
+      device_(device),
+      dtype_(training.storage()) {
+  if (is_last()) losses = device.allocate(DType::f32, {part.passes});
+}
+
+Kept StageState::keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output) {
+  const std::size_t index = part_.first + layer;
+  const auto block_ends = block_ending_at(model_.layers, index);
+  const bool stays = !training_.activation_checkpointing || !whole(layer).block || (is_output && block_ends);
+  if (stays) return {device_, dtype, part_, rows, columns, false};
+  std::size_t first = index;
+  while (first > 0 && model_.layers[first - 1].block == whole(layer).block) --first;
+  last_kept_ = {index, last_kept_.first == index ? last_kept_.second + 1 : 0};
+  Kept& shared = recomputed_[{index - first, last_kept_.second}];
+  if (!shared) shared = {device_, dtype, part_, rows, columns, true};
+  return shared;
+}
+
+Tensor StageState::scratch(std::int64_t elements) {
+  if (!scratch_ || scratch_.element_count() < elements) scratch_ = device_.allocate(dtype_, {elements});
+  return scratch_.flat_slice(0, elements);
+}
+
+void StageState::launch(Op op, const Name& name) const {
+  if (!name.empty()) op.name = name;
+  stream().launch(std::move(op));
+}
+
+void StageState::set_output(int producer, const Pass& pass, const Tensor& output) {
+  outputs_[{producer, pass.index}] = output;
+}
+
+void StageState::set_stage_input(const Pass& pass, const Tensor& input) {
+  outputs_[{kNoLayer, pass.index}] = input;
+}
+
+Tensor StageState::output(int producer, const Pass& pass) const {
+  return outputs_.at({place(producer), pass.index});
+}
+
+Tensor StageState::gradient(int producer, const Tensor& like) {
+  const int at = place(producer);
+  if (const auto given = given_.find(at); given != given_.end()) return given->second;
+  Tensor& memory = gradients_[at][at == kNoLayer ? turn_ % 3 : 0];
+  if (!memory || memory.element_count() < like.element_count()) {
+    memory = device_.allocate(like.dtype(), {like.element_count()});
+  }
+  return memory.view(0, like.shape());
+}
+
+void StageState::set_gradient(int producer, const Tensor& gradient) {
+  given_[place(producer)] = gradient;
+  begin_gradient(producer);
+}
+
+void StageState::add_shortcut(int producer, const Tensor& gradient) {
+  const int at = place(producer);
+  Tensor& memory = shortcuts_[at];
+  if (!memory || memory.element_count() < gradient.element_count()) {
+    memory = device_.allocate(gradient.dtype(), {gradient.element_count()});
+  }
+  const bool adds = has_shortcut_[at];
+  launch(op::scale_add(memory.view(0, gradient.shape()), gradient, 1, adds ? 1 : 0), "residual gradient");
+  has_shortcut_[at] = true;
+}
+
+Tensor StageState::whole_gradient(int producer, const Tensor& like) {
+  const int at = place(producer);
+  Tensor whole = gradient(producer, like);
+  if (std::exchange(has_shortcut_[at], false)) {
+    launch(op::scale_add(whole, shortcuts_.at(at).view(0, like.shape()), 1, is_begun(producer) ? 1 : 0),
+           "residual gradient");
+  }
+  return whole;
+}
+
+void StageState::begin_backward() {
+  ++turn_;
+  begun_.clear();
+  given_.clear();
+}
+
+}  // namespace tandem

@@ -1,0 +1,90 @@
+// What the layers of a computed stage share: the stage's place, memory, and the passes under way.
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "scenarios/workloads/computed/computed_settings.h"
+#include "scenarios/workloads/computed/flow.h"
+#include "strategies/parallel/stage_model.h"
+
+namespace tandem {
+
+// A matrix that a forward pass keeps for the backward pass of the same micro-batch.
+class Kept {
+ public:
+  Kept() = default;
+  // Has `columns` for each of `rows` in an example, and room for as many passes as are under way at the same time; one
+  // for all of them if it is computed again anyway.
+  Kept(Device& device, DType dtype, const StagePart& part, std::int64_t rows, std::int64_t columns, bool is_recomputed);
+
+  explicit operator bool() const { return !slots_.empty(); }
+  Tensor at(const Pass& pass) const;  // [rows of the pass, columns]
+
+ private:
+  std::int64_t rows_ = 0, columns_ = 0;
+  std::vector<Tensor> slots_;
+};
+
+class StageState {
+ public:
+  StageState(const Model& model, const TrainingSettings& training, const ComputedSettings& settings,
+             const std::vector<LayerFlow>& flows, const StagePart& part, Device& device);
+
+  Device& device() const { return device_; }
+  Stream& stream() const { return device_.compute_stream(); }
+  const StagePart& part() const { return part_; }
+  const Model& model() const { return model_; }
+  const ComputedSettings& settings() const { return settings_; }
+  const LayerFlow& flow(std::size_t layer) const { return flows_[part_.first + layer]; }
+  const Layer& whole(std::size_t layer) const { return model_.layers[part_.first + layer]; }
+  DType dtype() const { return dtype_; }
+  bool is_last() const { return part_.end == model_.layers.size(); }
+
+  // Returns room for what a layer keeps. Layers of blocks that are computed again share it with the same layers of other
+  // blocks, except for `is_output` of a block.
+  Kept keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output);
+  Tensor scratch(std::int64_t elements);  // for the work of one layer; the same memory each time
+  // Launches an op under the name of a layer's part.
+  void launch(Op op, const Name& name = {}) const;
+
+  // The outputs of layers. `producer` is a layer of the model; one of an earlier stage is what that stage sent.
+  void set_output(int producer, const Pass& pass, const Tensor& output);
+  Tensor output(int producer, const Pass& pass) const;
+  void set_stage_input(const Pass& pass, const Tensor& input);
+  // The gradients of outputs in the pass under way. The first contribution replaces what was there: see is_begun().
+  Tensor gradient(int producer, const Tensor& like);
+  void set_gradient(int producer, const Tensor& gradient);
+  bool is_begun(int producer) const { return begun_.contains(place(producer)); }
+  void begin_gradient(int producer) { begun_[place(producer)] = true; }
+  // What residuals add to a gradient, once it is whole.
+  void add_shortcut(int producer, const Tensor& gradient);
+  Tensor whole_gradient(int producer, const Tensor& like);
+  void begin_backward();
+
+  int step = -1;
+  Batch batch{};
+  Tensor losses{};
+
+ private:
+  int place(int producer) const { return producer < static_cast<int>(part_.first) ? kNoLayer : producer; }
+
+  const Model& model_;
+  const TrainingSettings& training_;
+  const ComputedSettings& settings_;
+  const std::vector<LayerFlow>& flows_;
+  StagePart part_;
+  Device& device_;
+  DType dtype_;
+  Tensor scratch_{};
+  std::map<std::pair<std::size_t, int>, Kept> recomputed_;  // by the layer's place in its block, and number
+  std::pair<std::size_t, int> last_kept_{0, -1};
+  std::map<std::pair<int, int>, Tensor> outputs_;  // by producer and pass
+  std::map<int, std::array<Tensor, 3>> gradients_;  // by producer; the stage input's take turns, as they are sent
+  std::map<int, Tensor> shortcuts_, given_;
+  std::map<int, bool> begun_, has_shortcut_;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace tandem
