@@ -4,34 +4,15 @@
 #include <cmath>
 
 #include "engine/kernel_operands.h"
+#include "engine/op_making.h"
 
 namespace tandem::op {
-namespace {
 
-double count_of(const Tensor& tensor) {
-  return static_cast<double>(tensor.element_count());
-}
-
-double bytes_of(const Tensor& tensor) {
-  return tensor ? static_cast<double>(tensor.size_bytes()) : 0;
-}
-
-bool is_floating(DType dtype) {
-  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-}
-
-void check_like(const Tensor& to, const Tensor& other, const char* name) {
-  TANDEM_REQUIRE(to && other, std::string(name) + " without an operand");
-  TANDEM_REQUIRE(to.dtype() == other.dtype(), std::string(name) + " of different element types");
-  TANDEM_REQUIRE(to.element_count() == other.element_count(),
-                 std::string(name) + " of " + to.shape().text() + " and " + other.shape().text());
-}
-
-Op make(Name name, OpCost cost, Kernel&& kernel) {
-  return {.name = name, .category = Category::compute, .cost = cost, .kernel = std::move(kernel)};
-}
-
-}  // namespace
+using making::bytes_of;
+using making::check_like;
+using making::count_of;
+using making::is_floating;
+using making::make;
 
 // 2 m n k flops: a multiplication and an addition for each term of each sum.
 Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a, bool transpose_b, double alpha, double beta) {

@@ -2,7 +2,7 @@
 //
 // Cost and effect travel together but apart: a simulated device charges the cost, a real one executes the
 // kernel. Kernels are plain data, so that each kind of device can bring its own implementation; the CPU's
-// is engine/kernels. Build ops with the functions below, which fill in the cost.
+// is engine/kernels. Build ops with the functions below and those of engine/layer_ops.h, which fill in the cost.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/kernel_shape.h"
+#include "engine/layer_kernels.h"
 #include "engine/name.h"
 #include "engine/tensor.h"
 #include "engine/timeline.h"
@@ -136,10 +137,16 @@ struct HostFunction {
 
 }  // namespace kernel
 
-using Kernel = std::variant<kernel::Gemm, kernel::Fill, kernel::Elementwise, kernel::ScaleAdd, kernel::SquareRoot,
-                            kernel::Relu, kernel::ReluGradient, kernel::AddBias, kernel::SumAxis,
-                            kernel::SoftmaxCrossEntropy, kernel::Cast, kernel::ScatterRows, kernel::CopyBlocks,
-                            kernel::CopyMany, kernel::Largest, kernel::TopK, kernel::Custom, kernel::HostFunction>;
+using Kernel =
+    std::variant<kernel::Gemm, kernel::Fill, kernel::Elementwise, kernel::ScaleAdd, kernel::SquareRoot, kernel::Relu,
+                 kernel::ReluGradient, kernel::AddBias, kernel::SumAxis, kernel::SoftmaxCrossEntropy, kernel::Cast,
+                 kernel::ScatterRows, kernel::CopyBlocks, kernel::CopyMany, kernel::Largest, kernel::TopK,
+                 kernel::BatchedGemm, kernel::Softmax, kernel::SoftmaxGradient, kernel::Normalize,
+                 kernel::NormalizeGradient, kernel::NormalizeParameterGradients, kernel::Activate,
+                 kernel::ActivationGradient, kernel::Dropout, kernel::GatherRows, kernel::AddRows, kernel::CopyStrided,
+                 kernel::Rotary, kernel::RowMaxima, kernel::ExponentialSums, kernel::DividedCrossEntropy,
+                 kernel::LargestOfRows, kernel::DispatchRows, kernel::CombineRows, kernel::ExpertWeightGradients,
+                 kernel::Custom, kernel::HostFunction>;
 
 struct Op {
   Name name;

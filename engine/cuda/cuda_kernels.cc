@@ -2,56 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "engine/cuda/cuda_device.h"
 #include "engine/cuda/cuda_error.h"
+#include "engine/cuda/layer_launch.h"
+#include "engine/kernel_operands.h"
 
 namespace tandem::cuda {
 namespace {
-
-using Operands = std::vector<const Tensor*>;
-
-struct OperandsOf {
-  Operands operator()(const kernel::Gemm& op) const { return {&op.c, &op.a, &op.b}; }
-  Operands operator()(const kernel::Fill& op) const { return {&op.to}; }
-  Operands operator()(const kernel::Elementwise& op) const { return {&op.to, &op.a, &op.b}; }
-  Operands operator()(const kernel::ScaleAdd& op) const { return {&op.to, &op.a}; }
-  Operands operator()(const kernel::SquareRoot& op) const { return {&op.to, &op.a}; }
-  Operands operator()(const kernel::Relu& op) const { return {&op.to, &op.a}; }
-  Operands operator()(const kernel::ReluGradient& op) const { return {&op.to, &op.gradient, &op.output}; }
-  Operands operator()(const kernel::AddBias& op) const { return {&op.to, &op.bias}; }
-  Operands operator()(const kernel::SumAxis& op) const { return {&op.to, &op.a}; }
-  Operands operator()(const kernel::SoftmaxCrossEntropy& op) const {
-    return {&op.loss, &op.gradient, &op.correct, &op.logits, &op.labels};
-  }
-  Operands operator()(const kernel::Cast& op) const { return {&op.to, &op.a}; }
-  Operands operator()(const kernel::ScatterRows& op) const { return {&op.to, &op.rows, &op.indices}; }
-  Operands operator()(const kernel::CopyBlocks& op) const { return {&op.to, &op.from}; }
-  Operands operator()(const kernel::CopyMany& op) const {
-    Operands operands;
-    for (const Tensor& tensor : op.to) operands.push_back(&tensor);
-    for (const Tensor& tensor : op.from) operands.push_back(&tensor);
-    return operands;
-  }
-  Operands operator()(const kernel::Largest& op) const { return {&op.to, &op.a}; }
-  Operands operator()(const kernel::TopK& op) const { return {&op.values, &op.indices, &op.a}; }
-  Operands operator()(const kernel::Custom& op) const {
-    Operands operands;
-    for (const Tensor& tensor : op.operands) operands.push_back(&tensor);
-    return operands;
-  }
-  Operands operator()(const kernel::HostFunction&) const { return {}; }
-};
 
 std::string place_text(int place) {
   return place == kHostPlace ? "the host" : fmt::format("GPU {}", place);
 }
 
-struct Launch {
-  const Launcher& at;
-  DType rate;
-
+struct Launch : LayerLaunch {
+  using LayerLaunch::operator();
   void operator()(const kernel::Gemm& op) const { launch_gemm(at, op, rate); }
   void operator()(const kernel::Fill& op) const {
     launch_fill(at.stream, op.to.dtype(), op.to.data(), op.value, op.to.element_count());
@@ -167,19 +131,19 @@ int place_of(const Tensor& tensor) {
 }
 
 void check_operands(const Kernel& kernel, int place, int (*place_of)(const Tensor&)) {
-  for (const Tensor* tensor : std::visit(OperandsOf{}, kernel)) {
-    if (tensor == nullptr || !*tensor) continue;
-    if (tensor->dtype() == DType::tf32) throw RunError("an operand of tf32, which is a rate and no element type");
-    const int at = place_of(*tensor);
+  for_each_operand(kernel, [place, place_of](const Tensor& tensor) {
+    if (!tensor) return;
+    if (tensor.dtype() == DType::tf32) throw RunError("an operand of tf32, which is a rate and no element type");
+    const int at = place_of(tensor);
     if (at != kHostPlace && at != place) {
-      throw RunError(fmt::format("an operand {} is on {}, out of reach of {}", tensor->shape().text(), place_text(at),
+      throw RunError(fmt::format("an operand {} is on {}, out of reach of {}", tensor.shape().text(), place_text(at),
                                  place_text(place)));
     }
-  }
+  });
 }
 
 void launch(const Launcher& launcher, const Op& op) {
-  std::visit(Launch{launcher, op.cost.dtype}, op.kernel);
+  std::visit(Launch{{launcher, op.cost.dtype}}, op.kernel);
   check(cudaGetLastError(), "a kernel's launch");
 }
 

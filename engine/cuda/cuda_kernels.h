@@ -32,5 +32,6 @@ std::string fault_text(const Fault& fault);
 
 // cublas_gemm.cc. `rate`: tf32 lets products of f32 run at that rate.
 void launch_gemm(const Launcher& launcher, const kernel::Gemm& gemm, DType rate);
+void launch_batched_gemm(const Launcher& launcher, const kernel::BatchedGemm& gemm, DType rate);
 
 }  // namespace tandem::cuda

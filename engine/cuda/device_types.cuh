@@ -62,6 +62,18 @@ void with_type(DType dtype, Function&& function) {
   }
 }
 
+// Calls function.operator()<T>() with a floating type.
+template <typename Function>
+void with_floating_type(DType dtype, Function&& function) {
+  with_type(dtype, [&]<typename T>() {
+    if constexpr (std::is_integral_v<T>) {
+      throw RunError("a kernel of floating-point numbers on integers");
+    } else {
+      function.template operator()<T>();
+    }
+  });
+}
+
 template <typename T>
 inline constexpr bool is_half = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
 // The type in which arithmetic on T is done.

@@ -1,93 +1,9 @@
 #include <cmath>
-#include <cstring>
-#include <initializer_list>
 
-#include "engine/cuda/device_types.cuh"
+#include "engine/cuda/map.cuh"
 
 namespace tandem::cuda {
 namespace {
-
-// 16 bytes of elements: what a thread loads or stores in one access.
-template <typename T>
-class Pack {
- public:
-  static constexpr int kElements = static_cast<int>(sizeof(uint4) / sizeof(T));
-
-  Pack() = default;
-  template <typename Index>
-  __device__ Pack(const T* from, Index pack) : bytes_(reinterpret_cast<const uint4*>(from)[pack]) {}
-  template <typename Index>
-  __device__ void store_to(T* to, Index pack) const {
-    reinterpret_cast<uint4*>(to)[pack] = bytes_;
-  }
-  __device__ Wide<T> at(int i) const {
-    T element;
-    memcpy(&element, reinterpret_cast<const char*>(&bytes_) + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
-    return load(&element);
-  }
-  __device__ void set(int i, Wide<T> value) {
-    T element;
-    store(&element, value);
-    memcpy(reinterpret_cast<char*>(&bytes_) + static_cast<std::size_t>(i) * sizeof(T), &element, sizeof(T));
-  }
-
- private:
-  uint4 bytes_;
-};
-
-bool are_aligned(std::initializer_list<const void*> places) {
-  std::uintptr_t all = 0;
-  for (const void* place : places) all |= reinterpret_cast<std::uintptr_t>(place);
-  return all % sizeof(uint4) == 0;
-}
-
-// work.pack(p) for whole packs where memory is aligned, and work.element(i) for what is left.
-template <typename Index, typename Work>
-__global__ void __launch_bounds__(kThreads, 1) for_each(Work work, Index packs, Index count) {
-  const Index first = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const Index step = static_cast<Index>(gridDim.x) * blockDim.x;
-  for (Index p = first; p < packs; p += step) work.pack(p);
-  for (Index i = packs * Work::kPack + first; i < count; i += step) work.element(i);
-}
-
-template <typename Work>
-void launch(cudaStream_t stream, std::int64_t count, bool is_aligned, const Work& work) {
-  if (count == 0) return;
-  const std::int64_t packs = is_aligned ? count / Work::kPack : 0;
-  const unsigned blocks = blocks_for(packs == 0 ? count : packs);
-  if (fits_narrow(count)) {
-    start(for_each<NarrowIndex, Work>, blocks, kThreads, stream, work, packs, count);
-  } else {
-    start(for_each<std::int64_t, Work>, blocks, kThreads, stream, work, packs, count);
-  }
-}
-
-// to[i] = compute(in[0][i], in[1][i]). `to` may be one of the inputs: each thread reads before it writes.
-template <typename T, int Inputs, typename Compute>
-struct Map {
-  static constexpr int kPack = Pack<T>::kElements;
-  T* to;
-  const T* in[Inputs];
-  Compute compute;
-
-  template <typename Index>
-  __device__ void element(Index i) const {
-    Wide<T> values[Inputs];
-    for (int input = 0; input < Inputs; ++input) values[input] = load(in[input] + i);
-    store(to + i, compute(values));
-  }
-  template <typename Index>
-  __device__ void pack(Index p) const {
-    Pack<T> packs[Inputs], result;
-    for (int input = 0; input < Inputs; ++input) packs[input] = Pack<T>(in[input], p);
-    for (int i = 0; i < kPack; ++i) {
-      Wide<T> values[Inputs];
-      for (int input = 0; input < Inputs; ++input) values[input] = packs[input].at(i);
-      result.set(i, compute(values));
-    }
-    result.store_to(to, p);
-  }
-};
 
 template <typename T>
 struct Filler {
@@ -204,26 +120,6 @@ struct Reducer {
     for (int i = 0; i < kPack; ++i) result.set(i, values[i]);
     for (int copy = 0; copy < arguments.copies; ++copy) result.store_to(static_cast<T*>(arguments.outputs[copy]), p);
   }
-};
-
-// An element, in the way of a Pack.
-template <typename T>
-class Single {
- public:
-  static constexpr int kElements = 1;
-
-  Single() = default;
-  template <typename Index>
-  __device__ Single(const T* from, Index i) : element_(from[i]) {}
-  template <typename Index>
-  __device__ void store_to(T* to, Index i) const {
-    to[i] = element_;
-  }
-  __device__ Wide<T> at(int) const { return load(&element_); }
-  __device__ void set(int, Wide<T> value) { store(&element_, value); }
-
- private:
-  T element_;
 };
 
 template <typename Unit, typename T, typename Index>

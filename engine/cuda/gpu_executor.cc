@@ -19,7 +19,12 @@ constexpr std::size_t kMostPending = 1 << 14;                       // beyond it
 bool needs_scratch(const Kernel& kernel) {
   return std::holds_alternative<kernel::SumAxis>(kernel) ||
          std::holds_alternative<kernel::SoftmaxCrossEntropy>(kernel) ||
-         std::holds_alternative<kernel::ScatterRows>(kernel);
+         std::holds_alternative<kernel::ScatterRows>(kernel) || std::holds_alternative<kernel::AddRows>(kernel) ||
+         std::holds_alternative<kernel::NormalizeParameterGradients>(kernel);
+}
+
+bool needs_blas(const Kernel& kernel) {
+  return std::holds_alternative<kernel::Gemm>(kernel) || std::holds_alternative<kernel::BatchedGemm>(kernel);
 }
 
 }  // namespace
@@ -107,7 +112,7 @@ void GpuExecutor::execute(const Op& op) {
     return;
   }
   check_operands(op.kernel, gpu_.ordinal());
-  if (std::holds_alternative<kernel::Gemm>(op.kernel) && blas_ == nullptr) open_blas();
+  if (needs_blas(op.kernel) && blas_ == nullptr) open_blas();
   if (needs_scratch(op.kernel) && scratch_.at == nullptr) take_scratch();
   launch({.stream = stream_, .blas = blas_, .fault = fault_, .scratch = scratch_}, op);
 }

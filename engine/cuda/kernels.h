@@ -62,7 +62,8 @@ struct LossArguments {
 void launch_loss(cudaStream_t stream, const Scratch& scratch, const LossArguments& arguments, Fault* fault);
 
 // `count` rows of `width` elements: to[indices[i]] op= rows[i], or to[indices[i]] = rows[i] if `replaces`. Rows of one
-// index are applied in their order.
+// index are applied in their order. With `narrow_indices` the row is narrow_indices[i] - first, and those that `to`
+// lacks are passed over.
 struct ScatterArguments {
   DType dtype;
   bool replaces;
@@ -71,6 +72,8 @@ struct ScatterArguments {
   const void* rows;
   const std::int64_t* indices;
   std::int64_t to_rows, count, width;
+  const std::int32_t* narrow_indices = nullptr;
+  std::int64_t first = 0;
 };
 void launch_scatter(cudaStream_t stream, const Scratch& scratch, const ScatterArguments& arguments, Fault* fault);
 

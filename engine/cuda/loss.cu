@@ -1,68 +1,7 @@
-#include "engine/cuda/device_types.cuh"
+#include "engine/cuda/row_groups.cuh"
 
 namespace tandem::cuda {
 namespace {
-
-constexpr unsigned kWarp = 32, kAllLanes = 0xffffffff;
-constexpr unsigned kRowThreads = 512;  // of a block that takes a whole row
-
-template <typename W>
-struct Largest {
-  W logit;
-  std::int64_t at;
-};
-
-// Ties go to the first class.
-template <typename W>
-__device__ Largest<W> larger(Largest<W> mine, Largest<W> other) {
-  return other.logit > mine.logit || (other.logit == mine.logit && other.at < mine.at) ? other : mine;
-}
-
-// The threads that share a row: a warp, or a block of kRowThreads.
-struct WarpOfRow {
-  static constexpr unsigned kThreads = kWarp;
-  __device__ static unsigned lane() { return threadIdx.x % kWarp; }
-  template <typename W>
-  __device__ static Largest<W> largest_of(Largest<W> mine) {
-    for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
-      mine = larger(mine,
-                    {__shfl_xor_sync(kAllLanes, mine.logit, distance), __shfl_xor_sync(kAllLanes, mine.at, distance)});
-    }
-    return mine;
-  }
-  __device__ static double sum_of(double mine) {
-    for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
-      mine += __shfl_xor_sync(kAllLanes, mine, distance);
-    }
-    return mine;
-  }
-  __device__ static void meet() { __syncwarp(); }
-};
-
-struct BlockOfRow {
-  static constexpr unsigned kThreads = kRowThreads, kWarps = kRowThreads / kWarp;
-  __device__ static unsigned lane() { return threadIdx.x; }
-  template <typename W>
-  __device__ static Largest<W> largest_of(Largest<W> mine) {
-    __shared__ Largest<W> of_warps[kWarps];
-    mine = WarpOfRow::largest_of(mine);
-    if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = mine;
-    __syncthreads();
-    mine = of_warps[0];
-    for (unsigned warp = 1; warp < kWarps; ++warp) mine = larger(mine, of_warps[warp]);
-    return mine;
-  }
-  __device__ static double sum_of(double mine) {
-    __shared__ double of_warps[kWarps];
-    mine = WarpOfRow::sum_of(mine);
-    if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = mine;
-    __syncthreads();
-    mine = of_warps[0];
-    for (unsigned warp = 1; warp < kWarps; ++warp) mine += of_warps[warp];
-    return mine;
-  }
-  __device__ static void meet() { __syncthreads(); }
-};
 
 // The loss and the correct rows of those that one group of threads has taken, in their order.
 struct PartOfLoss {
@@ -99,10 +38,8 @@ __device__ PartOfLoss row_loss(const T* logits, T* gradient, std::int64_t classe
 template <typename T, typename Group>
 __global__ void __launch_bounds__(kRowThreads, 1)
     loss_of_rows(LossArguments arguments, PartOfLoss* parts, Fault* fault) {
-  const std::int64_t groups_of_block = blockDim.x / Group::kThreads;
-  const std::int64_t group = blockIdx.x * groups_of_block + threadIdx.x / Group::kThreads;
   PartOfLoss part{0, 0};
-  for (std::int64_t row = group; row < arguments.rows; row += gridDim.x * groups_of_block) {
+  for (std::int64_t row = first_row<Group>(); row < arguments.rows; row += row_step<Group>()) {
     const std::int64_t label = arguments.labels[row];
     if (label < 0 || label >= arguments.classes) {
       if (Group::lane() == 0) report(fault, Fault::label, row, label, arguments.classes);
@@ -116,7 +53,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     part.correct += one.correct;
     Group::meet();
   }
-  if (Group::lane() == 0) parts[group] = part;
+  if (Group::lane() == 0) parts[first_row<Group>()] = part;
 }
 
 // One block, which adds the parts in their order.
@@ -147,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 void launch_for(cudaStream_t stream, const Scratch& scratch, const LossArguments& arguments, Fault* fault) {
-  constexpr std::int64_t kLongRow = 1024, kMostBlocks = 1024, kWarpsOfBlock = 8;
+  constexpr std::int64_t kMostBlocks = 1024;
   if (scratch.at == nullptr) throw RunError("softmax_cross_entropy: no memory for the parts of its sum");
   auto* parts = static_cast<PartOfLoss*>(scratch.at);
   const auto room = static_cast<std::int64_t>(scratch.bytes / sizeof(PartOfLoss)) / kWarpsOfBlock;

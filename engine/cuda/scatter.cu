@@ -20,14 +20,15 @@ __device__ Key row_of(Key key) {
   return key >> kPlaceBits;
 }
 
-// `reports`: an index out of range is a fault.
+// `reports`: an index out of range is a fault, unless others have its row.
 __device__ Key key_of(const ScatterArguments& arguments, std::int64_t place, bool reports, Fault* fault) {
   Key row = kNoRow;
   if (place < arguments.count) {
-    const std::int64_t index = arguments.indices[place];
+    const bool is_narrow = arguments.narrow_indices != nullptr;
+    const std::int64_t index = is_narrow ? arguments.narrow_indices[place] - arguments.first : arguments.indices[place];
     if (index >= 0 && index < arguments.to_rows) {
       row = static_cast<Key>(index);
-    } else if (reports) {
+    } else if (reports && !is_narrow) {
       report(fault, Fault::row, place, index, arguments.to_rows);
     }
   }
@@ -170,7 +171,8 @@ void launch_scatter(cudaStream_t stream, const Scratch& scratch, const ScatterAr
     for (std::int64_t done = 0; done < arguments.count; done += most) {
       ScatterArguments turn = arguments;
       turn.rows = static_cast<const T*>(arguments.rows) + done * arguments.width;
-      turn.indices = arguments.indices + done;
+      if (turn.indices != nullptr) turn.indices += done;
+      if (turn.narrow_indices != nullptr) turn.narrow_indices += done;
       turn.count = arguments.count - done < most ? arguments.count - done : most;
       if (fits_narrow(turn.count * turn.width)) {
         scatter_turn<T, NarrowIndex>(stream, scratch, turn, fault);

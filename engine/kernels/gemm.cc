@@ -32,23 +32,36 @@ blasint leading(std::int64_t size) {
   return blas_size(size < 1 ? 1 : size);
 }
 
-}  // namespace
-
-void execute_gemm(const kernel::Gemm& op) {
-  restrict_to_one_thread();
+// Number `index` of the products of an op, of matrices that follow each other in memory.
+template <typename Products>
+void multiply(const Products& op, std::int64_t index, const char* name) {
   const CBLAS_TRANSPOSE transpose_a = op.transpose_a ? CblasTrans : CblasNoTrans;
   const CBLAS_TRANSPOSE transpose_b = op.transpose_b ? CblasTrans : CblasNoTrans;
   const blasint m = blas_size(op.m), n = blas_size(op.n), k = blas_size(op.k);
   const blasint lda = leading(op.transpose_a ? op.m : op.k), ldb = leading(op.transpose_b ? op.k : op.n);
+  const std::int64_t a = index * op.m * op.k, b = index * op.k * op.n, c = index * op.m * op.n;
   if (op.c.dtype() == DType::f32) {
-    cblas_sgemm(CblasRowMajor, transpose_a, transpose_b, m, n, k, static_cast<float>(op.alpha), elements<float>(op.a),
-                lda, elements<float>(op.b), ldb, static_cast<float>(op.beta), elements<float>(op.c), leading(op.n));
+    cblas_sgemm(CblasRowMajor, transpose_a, transpose_b, m, n, k, static_cast<float>(op.alpha),
+                elements<float>(op.a) + a, lda, elements<float>(op.b) + b, ldb, static_cast<float>(op.beta),
+                elements<float>(op.c) + c, leading(op.n));
   } else if (op.c.dtype() == DType::f64) {
-    cblas_dgemm(CblasRowMajor, transpose_a, transpose_b, m, n, k, op.alpha, elements<double>(op.a), lda,
-                elements<double>(op.b), ldb, op.beta, elements<double>(op.c), leading(op.n));
+    cblas_dgemm(CblasRowMajor, transpose_a, transpose_b, m, n, k, op.alpha, elements<double>(op.a) + a, lda,
+                elements<double>(op.b) + b, ldb, op.beta, elements<double>(op.c) + c, leading(op.n));
   } else {
-    throw_unsupported("gemm", op.c.dtype());
+    throw_unsupported(name, op.c.dtype());
   }
+}
+
+}  // namespace
+
+void execute_gemm(const kernel::Gemm& op) {
+  restrict_to_one_thread();
+  multiply(op, 0, "gemm");
+}
+
+void execute_batched_gemm(const kernel::BatchedGemm& op) {
+  restrict_to_one_thread();
+  for (std::int64_t index = 0; index < op.count; ++index) multiply(op, index, "batched_gemm");
 }
 
 std::string blas_description() {

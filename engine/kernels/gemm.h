@@ -6,5 +6,6 @@
 namespace tandem {
 
 void execute_gemm(const kernel::Gemm& gemm);
+void execute_batched_gemm(const kernel::BatchedGemm& gemm);
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include "engine/kernels/element_types.h"
 #include "engine/kernels/elementwise.h"
 #include "engine/kernels/gemm.h"
+#include "engine/kernels/layers.h"
 #include "engine/kernels/loss.h"
 #include "engine/kernels/selection.h"
 
@@ -28,6 +29,26 @@ struct Executor {
   void operator()(const kernel::CopyMany& op) const { execute_copy_many(op); }
   void operator()(const kernel::Largest& op) const { execute_largest(op); }
   void operator()(const kernel::TopK& op) const { execute_top_k(op); }
+  void operator()(const kernel::BatchedGemm& op) const { execute_batched_gemm(op); }
+  void operator()(const kernel::Softmax& op) const { execute_softmax(op); }
+  void operator()(const kernel::SoftmaxGradient& op) const { execute_softmax_gradient(op); }
+  void operator()(const kernel::Normalize& op) const { execute_normalize(op); }
+  void operator()(const kernel::NormalizeGradient& op) const { execute_normalize_gradient(op); }
+  void operator()(const kernel::NormalizeParameterGradients& op) const { execute_normalize_parameter_gradients(op); }
+  void operator()(const kernel::Activate& op) const { execute_activate(op); }
+  void operator()(const kernel::ActivationGradient& op) const { execute_activation_gradient(op); }
+  void operator()(const kernel::Dropout& op) const { execute_dropout(op); }
+  void operator()(const kernel::Rotary& op) const { execute_rotary(op); }
+  void operator()(const kernel::GatherRows& op) const { execute_gather_rows(op); }
+  void operator()(const kernel::AddRows& op) const { execute_add_rows(op); }
+  void operator()(const kernel::CopyStrided& op) const { execute_copy_strided(op); }
+  void operator()(const kernel::RowMaxima& op) const { execute_row_maxima(op); }
+  void operator()(const kernel::ExponentialSums& op) const { execute_exponential_sums(op); }
+  void operator()(const kernel::DividedCrossEntropy& op) const { execute_divided_cross_entropy(op); }
+  void operator()(const kernel::LargestOfRows& op) const { execute_largest_of_rows(op); }
+  void operator()(const kernel::DispatchRows& op) const { execute_dispatch_rows(op); }
+  void operator()(const kernel::CombineRows& op) const { execute_combine_rows(op); }
+  void operator()(const kernel::ExpertWeightGradients& op) const { execute_expert_weight_gradients(op); }
   void operator()(const kernel::Custom& op) const { op.functions->cpu(op.operands); }
   void operator()(const kernel::HostFunction& op) const { op.call(); }
 };

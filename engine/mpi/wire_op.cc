@@ -3,58 +3,11 @@
 #include <cstddef>
 #include <utility>
 
+#include "engine/kernel_fields.h"
 #include "engine/kernel_operands.h"
 
 namespace tandem::mpi {
 namespace {
-
-// Calls visit(value) for each field of a kernel that is no tensor.
-template <typename Visit>
-class FieldVisitor {
- public:
-  explicit FieldVisitor(Visit& visit) : visit_(visit) {}
-
-  void operator()(kernel::Gemm& kernel) const {
-    all(kernel.m, kernel.n, kernel.k, kernel.transpose_a, kernel.transpose_b, kernel.alpha, kernel.beta);
-  }
-  void operator()(kernel::Fill& kernel) const { all(kernel.value); }
-  void operator()(kernel::Elementwise& kernel) const { all(kernel.operation); }
-  void operator()(kernel::ScaleAdd& kernel) const { all(kernel.alpha, kernel.beta); }
-  void operator()(kernel::SquareRoot& kernel) const { all(kernel.inside, kernel.outside); }
-  void operator()(kernel::Relu& /*kernel*/) const {}
-  void operator()(kernel::ReluGradient& /*kernel*/) const {}
-  void operator()(kernel::AddBias& /*kernel*/) const {}
-  void operator()(kernel::SumAxis& kernel) const { all(kernel.axis); }
-  void operator()(kernel::SoftmaxCrossEntropy& kernel) const { all(kernel.loss_scale, kernel.gradient_scale); }
-  void operator()(kernel::Cast& /*kernel*/) const {}
-  void operator()(kernel::ScatterRows& kernel) const { all(kernel.operation); }
-  void operator()(kernel::CopyBlocks& kernel) const {
-    all(kernel.count, kernel.elements, kernel.to_first, kernel.to_stride, kernel.from_first, kernel.from_stride);
-  }
-  void operator()(kernel::CopyMany& kernel) const {
-    std::uint64_t count = kernel.to.size();
-    visit_(count);
-    kernel.to.resize(count);
-    kernel.from.resize(count);
-  }
-  void operator()(kernel::Largest& kernel) const { all(kernel.is_of_magnitudes); }
-  void operator()(kernel::TopK& /*kernel*/) const {}
-  void operator()(kernel::Custom& /*kernel*/) const { TANDEM_UNREACHABLE("a function as bytes"); }
-  void operator()(kernel::HostFunction& /*kernel*/) const { TANDEM_UNREACHABLE("a function as bytes"); }
-
- private:
-  template <typename... Fields>
-  void all(Fields&... fields) const {
-    (visit_(fields), ...);
-  }
-
-  Visit& visit_;
-};
-
-template <typename Visit>
-void for_each_field(Kernel& kernel, Visit&& visit) {
-  std::visit(FieldVisitor<std::remove_reference_t<Visit>>(visit), kernel);
-}
 
 template <std::size_t I = 0>
 Kernel kernel_of(std::size_t index) {

@@ -60,8 +60,13 @@ std::string_view measured_name(const Kernel& kernel) {
   return {};
 }
 
-KernelShape product_of(const kernel::Gemm& gemm) {
-  return ProductShape{.m = gemm.m, .n = gemm.n, .k = gemm.k};
+// Nothing for what is no product of matrices.
+std::optional<ProductShape> product_of(const Kernel& kernel) {
+  if (const auto* one = std::get_if<kernel::Gemm>(&kernel)) return ProductShape{.m = one->m, .n = one->n, .k = one->k};
+  if (const auto* many = std::get_if<kernel::BatchedGemm>(&kernel)) {
+    return ProductShape{.m = many->m, .n = many->n, .k = many->k, .count = many->count};
+  }
+  return {};
 }
 
 }  // namespace
@@ -122,7 +127,7 @@ double DeviceCosts::usual_op_s(const Op& op) const {
     return std::max(kernel_s(op), flops_s(op.cost));
   }
   if (kernels_ && !std::holds_alternative<kernel::HostFunction>(op.kernel)) return kernel_s(op);
-  if (const auto* gemm = std::get_if<kernel::Gemm>(&op.kernel)) return gemm_s(*gemm, op.cost);
+  if (const std::optional<ProductShape> product = product_of(op.kernel)) return gemm_s(*product, op.cost);
   if (const RateCurve* own = own_curve(op)) return curve_s(*own, op.cost.bytes, "element-wise work");
   const double memory = memory_s(op.cost.bytes, op.cost.dtype);
   if (op.cost.flops <= 0) return memory;
@@ -173,9 +178,9 @@ double DeviceCosts::undisturbed_kernel_s(const Op& op) const {
   if (std::holds_alternative<ConvolutionShape>(op.cost.shape)) {
     return shaped_kernel_s({op.cost.shape, op.cost.bytes, op.cost.dtype});
   }
-  if (const auto* gemm = std::get_if<kernel::Gemm>(&op.kernel)) {
+  if (const std::optional<ProductShape> product = product_of(op.kernel)) {
     const bool has_shape = std::holds_alternative<ProductShape>(op.cost.shape);
-    return shaped_kernel_s({has_shape ? op.cost.shape : product_of(*gemm), op.cost.bytes, op.cost.dtype});
+    return shaped_kernel_s({has_shape ? op.cost.shape : *product, op.cost.bytes, op.cost.dtype});
   }
   if (op.cost.bytes <= 0) return 0;
   return kernels_->memory_s(op.cost.bytes, op.cost.kernels, static_cast<double>(size_of(op.cost.dtype)),
@@ -261,14 +266,14 @@ double DeviceCosts::memory_s(double bytes) const {
   return memory_s(bytes, DType::f32);
 }
 
-double DeviceCosts::gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const {
+double DeviceCosts::gemm_s(const ProductShape& product, const OpCost& cost) const {
   const Curves* measured = curves(cost.dtype);
   if (measured == nullptr || measured->gemm.empty()) {
     return std::max(peak_flops_s(cost), memory_s(cost.bytes, cost.dtype));
   }
   // A measured rate already includes the memory traffic of the op.
   const RateAt rate =
-      measured->gemm.at(static_cast<double>(gemm.m), static_cast<double>(gemm.n), static_cast<double>(gemm.k));
+      measured->gemm.at(static_cast<double>(product.m), static_cast<double>(product.n), static_cast<double>(product.k));
   if (rate.is_extrapolated) note_beyond("matrix multiplications");
   return cost.flops / rate.per_s;
 }

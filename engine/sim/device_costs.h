@@ -116,7 +116,7 @@ class DeviceCosts {
   double undisturbed_kernel_s(const Op& op) const;
   double shaped_kernel_s(const ShapedKernel& kernel) const;
   KernelRate kernel_rate(DType dtype) const;
-  double gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const;
+  double gemm_s(const ProductShape& product, const OpCost& cost) const;
   double usual_op_s(const Op& op) const;
   double late_s(const Op& op, double usual_s, double in_use_bytes) const;
   double in_use_rate(double InUseRates::*rate, double in_use_bytes) const;

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/training/philox.h"
+#include "engine/philox.h"
 #include "strategies/variables/variable.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kElements = 25'000;  // of each tensor: 0.1 MB
+constexpr std::int64_t kTensorElements = 25'000;  // of each tensor: 0.1 MB
 
 // 10 GB/s for what has just been used.
 DeviceModel processor() {
@@ -40,9 +40,10 @@ Nanoseconds time_of(Op (*make)(const Tensor& to, const Tensor& from), std::int64
   options.workers = {WorkerSpec{.job = "localhost", .device_type = DeviceType::cpu, .device_count = devices}};
   const Timeline timeline = simulate(options, [&](Worker& worker) {
     Device& device = *worker.devices()[0];
-    const Tensor to = device.allocate(DType::f32, {kElements}), from = device.allocate(DType::f32, {kElements});
+    const Tensor to = device.allocate(DType::f32, {kTensorElements}),
+                 from = device.allocate(DType::f32, {kTensorElements});
     Tensor rest;
-    if (bytes > 0) rest = device.allocate(DType::f32, {bytes / 4 - 2 * kElements});
+    if (bytes > 0) rest = device.allocate(DType::f32, {bytes / 4 - 2 * kTensorElements});
     device.compute_stream().launch(make(to, from));
     device.synchronize();
   });

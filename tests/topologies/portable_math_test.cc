@@ -44,6 +44,19 @@ TEST(PortableMath, PowAndErfcAgreeWithTheCLibrary) {
   for (double x = -8; x < 26; x += 0.013) EXPECT_NEAR(portable::erfc(x) / std::erfc(x), 1, 1e-13) << x;
 }
 
+TEST(PortableMath, SineAndCosineAgreeWithTheCLibrary) {
+  const auto expect_at = [](double angle) {
+    const auto [sine, cosine] = portable::sine_cosine(angle);
+    EXPECT_NEAR(sine, static_cast<double>(sinl(angle)), 5e-16) << angle;
+    EXPECT_NEAR(cosine, static_cast<double>(cosl(angle)), 5e-16) << angle;
+  };
+  for (double angle = -20; angle < 20; angle += 0.0137) expect_at(angle);
+  for (double angle = 1; angle < 1e8; angle *= 1.0137) expect_at(angle);
+  EXPECT_EQ(portable::sine_cosine(0).sine, 0);
+  EXPECT_EQ(portable::sine_cosine(0).cosine, 1);
+  EXPECT_TRUE(std::isnan(portable::sine_cosine(kInfinity).sine));
+}
+
 TEST(PortableMath, LimitsAreThoseOfTheCLibrary) {
   EXPECT_EQ(portable::exp(0), 1);
   EXPECT_EQ(portable::exp(-kInfinity), 0);

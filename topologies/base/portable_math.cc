@@ -15,11 +15,13 @@ constexpr double kLn2High = 0x1.62e42feep-1;
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 constexpr double kInverseLn2 = 0x1.71547652b82fep+0;
 constexpr double kSqrtHalf = 0x1.6a09e667f3bcdp-1;
+constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
 constexpr double kTwoOverSqrtPi = 0x1.20dd750429b6dp+0;
 
 // 1 / n! for n from 0.
-constexpr auto kInverseFactorials = [] {
-  std::array<double, 15> values{};
+template <std::size_t kCount>
+constexpr auto kInversesUpTo = [] {
+  std::array<double, kCount> values{};
   double factorial = 1;
   for (std::size_t n = 0; n < values.size(); ++n) {
     if (n > 0) factorial *= static_cast<double>(n);
@@ -27,6 +29,7 @@ constexpr auto kInverseFactorials = [] {
   }
   return values;
 }();
+constexpr auto kInverseFactorials = kInversesUpTo<15>;
 
 // erf(x) for small x, from its series with positive terms: 2 / sqrt(pi) exp(-x^2) sum of 2^n x^(2n+1) / (2n+1)!!.
 double erf_by_series(double x) {
@@ -82,6 +85,29 @@ double pow(double base, double exponent) {
   if (exponent == 0 || base == 1) return 1;
   if (exponent == 1) return base;
   return portable::exp(exponent * portable::log(base));
+}
+
+// angle = quarters pi / 2 + rest, with |rest| <= pi / 4. Each part of pi / 2 but the last has 26 bits, so that its
+// product with a number of quarters of as many bits is exact.
+SineCosine sine_cosine(double angle) {
+  constexpr std::array<double, 4> kHalfPi{0x1.921fb5p+0, 0x1.110b46p-26, 0x1.1a6263p-54, 0x1.8a2e03707344ap-81};
+  const double quarters = std::floor(angle * kTwoOverPi + 0.5);
+  double rest = angle;
+  for (const double part : kHalfPi) rest -= quarters * part;
+  constexpr auto kInverses = kInversesUpTo<18>;
+  const double square = rest * rest;
+  double sine = 0, cosine = 0;
+  for (std::size_t n = kInverses.size(); n > 0; n -= 2) {
+    sine = kInverses[n - 1] - square * sine;
+    cosine = kInverses[n - 2] - square * cosine;
+  }
+  sine *= rest;
+  // Modulo 4 without an integer, which might be too small.
+  const double quarter = quarters - 4 * std::floor(quarters / 4);
+  if (quarter == 1) return {cosine, -sine};
+  if (quarter == 2) return {-sine, -cosine};
+  if (quarter == 3) return {-cosine, sine};
+  return {sine, cosine};
 }
 
 double erfc(double x) {

@@ -36,4 +36,11 @@ constexpr PhiloxWords advanced(PhiloxWords counter, std::uint64_t count) {
   return counter;
 }
 
+// The number of words that a draw of this probability, from 0 to 1, comprises: those below it.
+constexpr std::uint64_t word_bound(double probability) {
+  const double bound = probability * 0x1p32;
+  const auto whole = static_cast<std::uint64_t>(bound);
+  return static_cast<double>(whole) < bound ? whole + 1 : whole;
+}
+
 }  // namespace tandem
