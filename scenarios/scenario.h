@@ -36,13 +36,23 @@ struct MlpSettings {
   std::uint64_t seed = 1;
 };
 
+// How a table of layers learns that is really computed.
+struct LearningSettings {
+  std::shared_ptr<const std::string> text{};  // whose bytes are the tokens
+  double learning_rate = 0.1;
+  double momentum = 0;
+  double dropout = 0;  // the probability that an element is dropped
+  std::uint64_t seed = 1;
+};
+
 // The layers of a model as pure work: shapes, gradients and collectives are those of the model, but the values mean
-// nothing.
+// nothing, unless the layers are really computed.
 struct LayersSettings : TrainingSettings {
   Model model;
   Stack stack{};                       // the model's, with what the scenario replaces
   bool variables_are_tensors = false;  // a variable for each tensor, as in TensorFlow; false: for each bucket
   std::int64_t epoch = 0;              // examples of the data set, for the cost of an epoch; 0: unknown
+  std::optional<LearningSettings> learning{};  // empty: pure work
 };
 
 // Ranks as they were recorded, played again: their kernels keep their times, their collectives are this engine's.

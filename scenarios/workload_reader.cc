@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 #include "scenarios/import/retime.h"
@@ -11,6 +13,7 @@
 #include "scenarios/model_reader.h"
 #include "scenarios/named_files.h"
 #include "scenarios/shared_parts.h"
+#include "scenarios/workloads/computed/computed_model.h"
 
 namespace tandem {
 namespace {
@@ -20,6 +23,7 @@ namespace fs = std::filesystem;
 constexpr int kMostBatch = 1 << 28;
 constexpr double kMostLearningRate = 1e6;
 constexpr PackagedFiles kDataSets{"data set", "scenarios/data", ".csv", "digits"};
+constexpr PackagedFiles kTexts{"text", "scenarios/data", ".txt", "alice"};
 constexpr PackagedFiles kModels{"model", "scenarios/models", ".yaml", ""};
 
 MlpSettings read_mlp(const YamlReader& map, const fs::path& folder) {
@@ -62,6 +66,41 @@ Model read_shared_model(const YamlReader& value, const fs::path& file, const std
   return *model;
 }
 
+std::shared_ptr<const std::string> read_text(const YamlReader& value, const fs::path& file, std::int64_t tokens) {
+  std::ifstream stream(file, std::ios::binary);
+  auto text = std::make_shared<std::string>(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+  if (static_cast<std::int64_t>(text->size()) <= tokens) {
+    value.error(fmt::format("has {} bytes; sequences of {} tokens need more", text->size(), tokens));
+  }
+  return text;
+}
+
+// Reads how the layers learn, if they are computed: `values: real`.
+void read_learning(const YamlReader& map, const fs::path& folder, LayersSettings& layers) {
+  const bool is_real = map.optional("values").one_of<bool>({{"none", false}, {"real", true}}, false);
+  if (!is_real) {
+    for (const char* key : {"data", "learning_rate", "momentum", "dropout", "seed"}) {
+      if (map.has(key)) map.optional(key).error("is for layers that are computed (values: real)");
+    }
+    return;
+  }
+  LearningSettings learning;
+  const YamlReader data = map.optional("data");
+  if (const auto file = packaged_or_file(data, folder, kTexts)) {
+    learning.text = read_text(data, *file, layers.model.input_elements);
+  }
+  const double usual_rate = layers.optimizer == Optimizer::adam ? 1e-3 : 0.1;
+  learning.learning_rate =
+      map.optional("learning_rate").number({.above = 0, .most = kMostLearningRate, .otherwise = usual_rate});
+  learning.momentum = map.optional("momentum").number({.least = 0, .most = 0.999, .otherwise = 0.9});
+  learning.dropout = map.optional("dropout").number({.least = 0, .most = 0.99});
+  learning.seed =
+      static_cast<std::uint64_t>(map.optional("seed").whole_number(0, std::numeric_limits<std::int64_t>::max(), 1));
+  layers.learning = learning;
+  if (layers.model.layers.empty()) return;
+  if (const auto problem = computation_problem(layers)) map.optional("values").error(*problem);
+}
+
 LayersSettings read_layers(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
   LayersSettings layers;
   const YamlReader model = map.required("model");
@@ -95,6 +134,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
   if (layers.variables_are_tensors && map.has("bucket_bytes")) {
     map.optional("bucket_bytes").error("is for `variables: buckets`; each tensor is a variable here");
   }
+  read_learning(map, folder, layers);
   return layers;
 }
 

@@ -14,6 +14,10 @@ class DividedWorkload final : public Workload {
   DividedWorkload(Worker& worker, std::unique_ptr<TrainableModel> model, const Division& division,
                   const ParallelOptions& options);
 
+  // After the last step, finish() computes the accuracy of a perceptron on the test rows of this data set, in a run of
+  // one worker; no worker has all parameters otherwise.
+  void evaluate_on(std::shared_ptr<const LabelledRows> rows) { rows_ = std::move(rows); }
+
   void prepare() override;
   void run_step(int step) override;
   // Reports how many parameters the device with most of them has, the largest memory that a device of this worker used
@@ -22,10 +26,13 @@ class DividedWorkload final : public Workload {
   std::string throughput_unit() const override { return model_->model().unit + "/s"; }
 
  private:
+  double test_accuracy();
+
   Worker& worker_;
   std::unique_ptr<TrainableModel> model_;
   const Division& division_;
   ParallelOptions options_;
+  std::shared_ptr<const LabelledRows> rows_{};
   std::unique_ptr<DividedTraining> training_{};
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "scenarios/workloads/batch_share.h"
 #include "strategies/base/replica_context.h"
@@ -29,6 +30,7 @@ void LayersWorkload::prepare() {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     replicas_.push_back(make_replica(*devices[i], {.first = share.first[i], .count = share.local[i]}));
   }
+  for (Bucket& bucket : buckets_) create_moments(bucket);
 }
 
 Device& LayersWorkload::host() const {
@@ -42,7 +44,7 @@ LayersWorkload::Replica LayersWorkload::make_replica(Device& device, const Range
                                       .end = layers().size(),
                                       .examples = replica.passes.front().examples,
                                       .passes = static_cast<int>(replica.passes.size())}};
-  replica.computation = std::move(model_->make_stages(device, parts).front());
+  replica.computation = std::move(model_->make_stages(device, host(), parts).front());
   replica.gradients = device.allocate(settings_.parameter_type(), {std::max<std::int64_t>(1, parameters())});
   device.compute_stream().launch(op::fill(replica.gradients, 0));
   const Batch batch = model_->host_batch(replica.batch, host());
@@ -93,6 +95,19 @@ void LayersWorkload::create_variables() {
   }
 }
 
+// Creates the optimizer's moments on the devices of their parameters, so that one update can change all.
+void LayersWorkload::create_moments(Bucket& bucket) {
+  const auto beside = strategy_.extended().colocate_vars_with(bucket.parameters);
+  for (int i = 0; i < replicas_.front().computation->moments(); ++i) {
+    bucket.moments.push_back(strategy_.create_variable({.name = fmt::format("{}/moment{}", bucket.parameters->name(), i),
+                                                        .dtype = settings_.parameter_type(),
+                                                        .shape = {bucket.count},
+                                                        .initial_value = {},
+                                                        .trainable = false,
+                                                        .aggregation = VariableAggregation::sum}));
+  }
+}
+
 FirstValues LayersWorkload::first_values(const Bucket& bucket) const {
   std::vector<ValuesAt> values;
   for (std::size_t i = layers().size(); i-- > bucket.first_layer;) {
@@ -104,14 +119,15 @@ FirstValues LayersWorkload::first_values(const Bucket& bucket) const {
 }
 
 void LayersWorkload::run_step(int step) {
+  step_ = step;
   model_->make_batch(step + 1, host());
-  strategy_.run([&](const Value::Parts&) {
-    replica_step(replicas_[static_cast<std::size_t>(get_replica_context()->local_replica_id())], step);
-    return Value();
+  const Value losses = strategy_.run([&](const Value::Parts&) {
+    return replica_step(replicas_[static_cast<std::size_t>(get_replica_context()->local_replica_id())], step);
   });
+  if (model_->has_values()) losses_.push_back(strategy_.reduce(ReduceOp::sum, losses).tensor());
 }
 
-void LayersWorkload::replica_step(Replica& replica, int step) {
+Value LayersWorkload::replica_step(Replica& replica, int step) {
   replica.computation->begin_step(replica.input->arrive(step));
   replica.input->fetch(step + 1, model_->host_batch(replica.batch, host()));
   for (const Pass& pass : replica.passes) {
@@ -119,6 +135,15 @@ void LayersWorkload::replica_step(Replica& replica, int step) {
     if (pass.is_last) replica.input->release(step);
     backward(replica, pass);
   }
+  return model_->has_values() ? Value(losses_of(replica)) : Value();
+}
+
+// The computation overwrites its losses in the next step.
+Tensor LayersWorkload::losses_of(const Replica& replica) const {
+  const Tensor losses = replica.computation->losses();
+  Tensor copy = losses.device().allocate(losses.dtype(), losses.shape());
+  losses.device().compute_stream().launch(op::scale_add(copy, losses, 1, 0));
+  return copy;
 }
 
 std::vector<Pass> LayersWorkload::passes_of(const Range& rows) const {
@@ -128,6 +153,7 @@ std::vector<Pass> LayersWorkload::passes_of(const Range& rows) const {
     const Range mine = part_of(rows.count, count, i);
     passes.push_back({.index = i,
                       .first = rows.first + mine.first,
+                      .offset = mine.first,
                       .examples = mine.count,
                       .is_first = i == 0,
                       .is_last = i + 1 == count});
@@ -135,19 +161,46 @@ std::vector<Pass> LayersWorkload::passes_of(const Range& rows) const {
   return passes;
 }
 
-void LayersWorkload::forward(const Replica& replica, const Pass& pass) const {
+std::size_t LayersWorkload::bucket_of(std::int64_t parameter) const {
+  const auto after = std::ranges::upper_bound(buckets_, parameter, {}, [](const Bucket& bucket) { return bucket.first; });
+  return static_cast<std::size_t>(after - buckets_.begin()) - 1;
+}
+
+LayerTensors LayersWorkload::tensors(const Replica& replica, std::size_t layer) const {
+  const auto parameters = [&](std::int64_t first, std::int64_t count) {
+    if (replica.values.empty()) return Tensor();
+    const std::size_t bucket = bucket_of(first);
+    return replica.values[bucket].flat_slice(first - buckets_[bucket].first, count);
+  };
+  LayerTensors tensors;
+  const std::int64_t count = layers()[layer].parameters(), first = first_gradients_[layer];
+  if (count > 0) tensors = {.parameters = parameters(first, count), .gradients = replica.gradients.flat_slice(first, count)};
+  if (!layers()[layer].shared_weights || replica.values.empty()) return tensors;
+  const Layer::Gemm& gemm = *layers()[layer].gemm;
+  const auto table = std::ranges::find_if(layers(), [](const Layer& one) { return one.embedding.has_value(); });
+  const std::int64_t of_table = first_gradients_[static_cast<std::size_t>(table - layers().begin())];
+  tensors.shared_parameters = parameters(of_table, gemm.depth * gemm.columns);
+  tensors.shared_gradients = replica.gradients.flat_slice(of_table, gemm.depth * gemm.columns);
+  return tensors;
+}
+
+// Brings parameters just before the first layer that needs them; the preceding layers hide the time.
+void LayersWorkload::forward(Replica& replica, const Pass& pass) const {
   StageModel& computation = *replica.computation;
   computation.begin_forward(pass, {});
+  if (pass.is_first && model_->has_values()) replica.values.resize(buckets_.size());
   auto next = buckets_.rbegin();
   for (std::size_t i = 0; i < layers().size(); ++i) {
-    // The preceding layers hide the time to bring parameters from other devices.
-    while (pass.is_first && next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
-    computation.launch(Work::product, i, pass, {});
-    computation.launch(Work::operations, i, pass, {});
+    for (; pass.is_first && next != buckets_.rend() && next->first_layer == i; ++next) {
+      const Tensor value = next->parameters->value();
+      if (model_->has_values()) replica.values[static_cast<std::size_t>(buckets_.rend() - next) - 1] = value;
+    }
+    computation.launch(Work::product, i, pass, tensors(replica, i));
+    computation.launch(Work::operations, i, pass, tensors(replica, i));
   }
 }
 
-void LayersWorkload::backward(const Replica& replica, const Pass& pass) {
+void LayersWorkload::backward(Replica& replica, const Pass& pass) {
   std::size_t begun = 0;
   const auto begin_next = [&] {
     const Bucket& bucket = buckets_[begun++];
@@ -155,36 +208,48 @@ void LayersWorkload::backward(const Replica& replica, const Pass& pass) {
   };
   replica.computation->begin_backward(pass, {});
   for (std::size_t i = layers().size(); i-- > 0;) {
-    const std::int64_t count = layers()[i].parameters(), first = first_gradients_[i];
-    layer_backward(replica, pass, i,
-                   {.gradients = count > 0 ? replica.gradients.flat_slice(first, count) : Tensor()});
+    layer_backward(replica, pass, i);
     if (!pass.is_last) continue;
-    while (settings_.overlap && begun < buckets_.size() && buckets_[begun].end() <= first + count) begin_next();
+    const std::int64_t known = first_gradients_[i] + layers()[i].parameters();
+    while (settings_.overlap && begun < buckets_.size() && buckets_[begun].end() <= known) begin_next();
   }
   if (!pass.is_last) return;
   while (begun < buckets_.size()) begin_next();
+  replica.values.clear();  // updating a value that is still held would copy it
   updates_.apply([this](Variable& variable, const Tensor& gradient) { update(variable, gradient); });
 }
 
-void LayersWorkload::layer_backward(const Replica& replica, const Pass& pass, std::size_t layer,
-                                    const LayerTensors& tensors) const {
+void LayersWorkload::layer_backward(const Replica& replica, const Pass& pass, std::size_t layer) const {
   StageModel& computation = *replica.computation;
   const auto block = settings_.activation_checkpointing ? block_ending_at(layers(), layer) : std::nullopt;
   for (std::size_t i = block.value_or(layer + 1); i <= layer; ++i) {
-    computation.launch(Work::product, i, pass, {});
-    computation.launch(Work::operations, i, pass, {});
+    computation.launch(Work::product, i, pass, tensors(replica, i));
+    computation.launch(Work::operations, i, pass, tensors(replica, i));
   }
-  computation.launch(Work::operations_gradient, layer, pass, tensors);
-  computation.launch(Work::product_again, layer, pass, tensors);
-  computation.launch(Work::weight_gradient, layer, pass, tensors);
-  if (layer != first_learner_) computation.launch(Work::input_gradient, layer, pass, tensors);
-  if (!pass.is_first && layers()[layer].parameters() > 0) computation.launch(Work::accumulation, layer, pass, tensors);
+  const LayerTensors mine = tensors(replica, layer);
+  computation.launch(Work::operations_gradient, layer, pass, mine);
+  computation.launch(Work::product_again, layer, pass, mine);
+  computation.launch(Work::weight_gradient, layer, pass, mine);
+  const bool needs_input_gradient = layer != first_learner_ || model_->has_values();
+  if (needs_input_gradient) computation.launch(Work::input_gradient, layer, pass, mine);
+  if (!pass.is_first && layers()[layer].parameters() > 0) computation.launch(Work::accumulation, layer, pass, mine);
 }
 
 void LayersWorkload::update(Variable& variable, const Tensor& gradient) const {
+  std::vector<Tensor> moments;
+  const auto bucket = std::ranges::find_if(buckets_, [&](const Bucket& one) { return one.parameters.get() == &variable; });
+  for (const auto& moment : bucket->moments) moments.push_back(moment->handle());
   StageModel& computation = *replicas_.front().computation;
-  computation.update(0, variable.handle(), gradient);
+  computation.update(variable.handle(), gradient, moments, step_);
   computation.finish_update(gradient.element_count(), gradient);
+}
+
+void LayersWorkload::finish(Report& report, bool carries_values) {
+  if (!carries_values) return;
+  for (const Tensor& parts : losses_) {
+    const std::span<const float> values = parts.values<float>();
+    report.loss.push_back(std::accumulate(values.begin(), values.end(), 0.0F));
+  }
 }
 
 }  // namespace tandem

@@ -24,7 +24,8 @@ class LayersWorkload final : public Workload {
 
   void prepare() override;
   void run_step(int step) override;
-  void finish(Report& /*report*/, bool /*carries_values*/) override {}
+  // Reports the losses, where values mean something.
+  void finish(Report& report, bool carries_values) override;
   std::string throughput_unit() const override { return model_->model().unit + "/s"; }
 
  private:
@@ -34,6 +35,7 @@ class LayersWorkload final : public Workload {
     std::vector<Pass> passes{};
     std::unique_ptr<StageModel> computation{};
     Tensor gradients{};  // all parameters, in the order of the backward pass
+    std::vector<Tensor> values{};  // of the buckets' parameters in this step; empty where values mean nothing
     std::optional<StepInput> input{};
   };
   // The gradients of consecutive layers that are reduced together.
@@ -41,6 +43,7 @@ class LayersWorkload final : public Workload {
     std::int64_t first = 0, count = 0;  // of the gradients
     std::size_t first_layer = 0;        // in forward order, of those with parameters
     std::shared_ptr<Variable> parameters{};
+    std::vector<std::shared_ptr<Variable>> moments{};
     std::int64_t end() const { return first + count; }
   };
 
@@ -51,11 +54,15 @@ class LayersWorkload final : public Workload {
   std::int64_t parameters() const;
   FirstValues first_values(const Bucket& bucket) const;
   void create_variables();
-  void replica_step(Replica& replica, int step);
+  void create_moments(Bucket& bucket);
+  Value replica_step(Replica& replica, int step);
+  Tensor losses_of(const Replica& replica) const;
+  LayerTensors tensors(const Replica& replica, std::size_t layer) const;
+  std::size_t bucket_of(std::int64_t parameter) const;
   std::vector<Pass> passes_of(const Range& rows) const;
-  void forward(const Replica& replica, const Pass& pass) const;
-  void backward(const Replica& replica, const Pass& pass);
-  void layer_backward(const Replica& replica, const Pass& pass, std::size_t layer, const LayerTensors& tensors) const;
+  void forward(Replica& replica, const Pass& pass) const;
+  void backward(Replica& replica, const Pass& pass);
+  void layer_backward(const Replica& replica, const Pass& pass, std::size_t layer) const;
   void update(Variable& variable, const Tensor& gradient) const;
 
   std::unique_ptr<TrainableModel> model_;
@@ -68,6 +75,8 @@ class LayersWorkload final : public Workload {
   std::size_t first_learner_ = 0;               // the first layer with a product, whose input needs no gradient
   GradientUpdates updates_;
   std::vector<Replica> replicas_;
+  std::int64_t step_ = 0;
+  std::vector<Tensor> losses_;  // of each step, on the worker's CPU
 };
 
 }  // namespace tandem

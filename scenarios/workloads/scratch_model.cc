@@ -40,7 +40,8 @@ std::shared_ptr<const ScratchMemory> memory_for(std::span<const std::unique_ptr<
 
 }  // namespace
 
-std::vector<std::unique_ptr<StageModel>> ScratchModel::make_stages(Device& device, std::span<const StagePart> parts) {
+std::vector<std::unique_ptr<StageModel>> ScratchModel::make_stages(Device& device, Device& /*host*/,
+                                                                   std::span<const StagePart> parts) {
   std::vector<std::unique_ptr<ScratchStage>> stages;
   for (const StagePart& part : parts) stages.push_back(std::make_unique<ScratchStage>(settings_, part, device));
   const std::shared_ptr<const ScratchMemory> memory = memory_for(stages, settings_.storage(), device);

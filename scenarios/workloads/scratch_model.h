@@ -18,7 +18,8 @@ class ScratchModel final : public TrainableModel {
   const Model& model() const override { return settings_.model; }
   const TrainingSettings& settings() const override { return settings_; }
   bool has_values() const override { return false; }
-  std::vector<std::unique_ptr<StageModel>> make_stages(Device& device, std::span<const StagePart> parts) override;
+  std::vector<std::unique_ptr<StageModel>> make_stages(Device& device, Device& host,
+                                                       std::span<const StagePart> parts) override;
   FirstValues first_values(std::size_t /*layer*/, const StagePart& /*part*/) const override { return {}; }
   void make_batch(int /*step*/, Device& /*host*/) override {}
   // Returns the same tensor for a part in every step. Tasks of several devices call it, once each before the first step

@@ -150,7 +150,8 @@ Exchanged ScratchStage::operands(Exchange exchange, std::size_t layer, const Pas
   TANDEM_UNREACHABLE("an exchange");
 }
 
-void ScratchStage::update(std::size_t /*piece*/, const Tensor& parameters, const Tensor& gradients) {
+void ScratchStage::update(const Tensor& parameters, const Tensor& gradients, std::span<const Tensor> /*moments*/,
+                          std::int64_t /*step*/) {
   Op op = op::scale_add(parameters, gradients, -kRate, 1);
   op.name = "sgd";
   op.category = Category::update;

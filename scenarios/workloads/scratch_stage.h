@@ -42,7 +42,9 @@ class ScratchStage final : public StageModel {
   Tensor input_gradient(const Pass& /*pass*/) override { return {}; }
   void launch(Work work, std::size_t layer, const Pass& pass, const LayerTensors& tensors) override;
   Exchanged operands(Exchange exchange, std::size_t layer, const Pass& pass) override;
-  void update(std::size_t piece, const Tensor& parameters, const Tensor& gradients) override;
+  int moments() const override { return 0; }
+  void update(const Tensor& parameters, const Tensor& gradients, std::span<const Tensor> moments,
+              std::int64_t step) override;
   void finish_update(std::int64_t parameters, const Tensor& over) override;
   void accumulate(std::int64_t parameters, std::span<const Tensor> sums, std::span<const Tensor> parts) override;
 

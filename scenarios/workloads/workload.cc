@@ -2,7 +2,7 @@
 
 #include "scenarios/workloads/layers.h"
 #include "scenarios/workloads/mlp.h"
-#include "scenarios/workloads/scratch_model.h"
+#include "scenarios/workloads/trainable.h"
 
 namespace tandem {
 
@@ -10,8 +10,8 @@ std::unique_ptr<Workload> make_workload(const WorkloadSettings& settings, Strate
   if (const auto* mlp = std::get_if<MlpSettings>(&settings.kind)) {
     return std::make_unique<MlpWorkload>(*mlp, settings.batch, strategy);
   }
-  const auto& layers = std::get<LayersSettings>(settings.kind);
-  return std::make_unique<LayersWorkload>(std::make_unique<ScratchModel>(layers), layers.variables_are_tensors,
+  const bool are_tensors = std::get<LayersSettings>(settings.kind).variables_are_tensors;
+  return std::make_unique<LayersWorkload>(trainable_model(settings, strategy.extended().worker()), are_tensors,
                                           settings.batch, strategy);
 }
 

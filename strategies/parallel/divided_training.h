@@ -3,8 +3,10 @@
 // Used within the worker's program. Threads: one task.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "engine/worker.h"
 #include "strategies/parallel/linear.h"
 #include "strategies/parallel/parallel_options.h"
 #include "strategies/parallel/trainable_model.h"

@@ -34,7 +34,7 @@ MeshTraining::Seat MeshTraining::make_seat(const MeshSeat& place) {
     seat.chunks.push_back(seat.stages.back().get());
     parts.push_back(seat.stages.back()->part());
   }
-  std::vector<std::unique_ptr<StageModel>> computations = model_.make_stages(*place.device, parts);
+  std::vector<std::unique_ptr<StageModel>> computations = model_.make_stages(*place.device, worker_.cpu(), parts);
   for (std::size_t i = 0; i < parts.size(); ++i) seat.stages[i]->use(std::move(computations[i]), worker_.cpu());
   make_input(seat, place.place);
   const Tensor losses = seat.stages.back()->losses();

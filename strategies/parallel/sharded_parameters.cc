@@ -91,8 +91,10 @@ void ShardedParameters::accumulate(StageModel& model, std::int64_t parameters) {
 void ShardedParameters::update(StageModel& model) {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     compute().wait(pieces_[i].reduced);
-    model.update(i, pieces_[i].parameters, pieces_[i].gradients);
+    const auto& [parameters, gradients, of_pass, reduced] = pieces_[i];
+    model.update(parameters, gradients, moments_.of(i, parameters, model.moments()), steps_);
   }
+  ++steps_;
   hold_gathering();
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "strategies/parallel/group_collectives.h"
+#include "strategies/parallel/moments.h"
 #include "strategies/parallel/stage_model.h"
 
 namespace tandem {
@@ -84,6 +85,8 @@ class ShardedParameters {
   bool adds_passes_;
   std::vector<std::int64_t> counts_;
   std::vector<Piece> pieces_;
+  Moments moments_;
+  std::int64_t steps_ = 0;
   std::array<Buffer, 2> buffers_;
   std::array<GradientBuffer, 2> gradients_;
 };

@@ -70,7 +70,7 @@ ShardedTraining::Replica ShardedTraining::make_replica(std::size_t index) {
   replica.parameters =
       std::make_unique<ShardedParameters>(device, worker_.cpu(), group_, rank, units_, settings_.storage(), adds_passes);
   const std::vector<StagePart> parts{part(rows.count)};
-  replica.computation = std::move(model_.make_stages(device, parts).front());
+  replica.computation = std::move(model_.make_stages(device, worker_.cpu(), parts).front());
   const Batch host = model_.host_batch(replica.batch, worker_.cpu());
   replica.input.emplace(device, host);
   replica.input->fetch(0, host);
@@ -97,6 +97,7 @@ Pass ShardedTraining::pass(const Replica& replica, int index) const {
   const Range mine = part_of(replica.batch.examples, settings_.gradient_accumulation_steps, index);
   return {.index = index,
           .first = replica.batch.first + mine.first,
+          .offset = mine.first,
           .examples = mine.count,
           .is_first = index == 0,
           .is_last = index + 1 == settings_.gradient_accumulation_steps};
@@ -177,7 +178,7 @@ void ShardedTraining::layer_backward(const Replica& replica, const Pass& pass, s
   computation.launch(Work::operations_gradient, layer, pass, mine);
   computation.launch(Work::product_again, layer, pass, mine);
   computation.launch(Work::weight_gradient, layer, pass, mine);
-  if (layer != first_learner_) computation.launch(Work::input_gradient, layer, pass, mine);
+  if (layer != first_learner_ || model_.has_values()) computation.launch(Work::input_gradient, layer, pass, mine);
 }
 
 std::int64_t ShardedTraining::most_parameters() const {

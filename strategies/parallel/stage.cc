@@ -140,6 +140,7 @@ Pass Stage::pass(int micro_batch) const {
   const Range mine = part_of(rows_.count, options_.micro_batches, micro_batch);
   return {.index = micro_batch,
           .first = rows_.first + mine.first,
+          .offset = mine.first,
           .examples = mine.count,
           .is_first = micro_batch == 0,
           .is_last = micro_batch + 1 == options_.micro_batches};

@@ -13,6 +13,7 @@
 #include "strategies/parallel/layer_exchanges.h"
 #include "strategies/parallel/linear.h"
 #include "strategies/parallel/mesh_layout.h"
+#include "strategies/parallel/range.h"
 #include "strategies/parallel/stage_channels.h"
 #include "strategies/parallel/stage_exchange.h"
 #include "strategies/parallel/stage_parameters.h"

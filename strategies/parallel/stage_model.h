@@ -22,6 +22,7 @@ namespace tandem {
 struct Pass {
   int index = 0;                // among those of a step
   std::int64_t first = 0;       // of its examples, in the whole batch
+  std::int64_t offset = 0;      // the same, in the device's rows of it
   std::int64_t examples = 1;
   bool is_first = true;         // of those whose gradients are added up
   bool is_last = true;
@@ -97,8 +98,11 @@ class StageModel {
   virtual void launch(Work work, std::size_t layer, const Pass& pass, const LayerTensors& tensors) = 0;
   // Asked just before the exchange is issued.
   virtual Exchanged operands(Exchange exchange, std::size_t layer, const Pass& pass) = 0;
-  // Updates parameters, flat, by their gradients. The caller counts its tensors: a `piece` is always the same one.
-  virtual void update(std::size_t piece, const Tensor& parameters, const Tensor& gradients) = 0;
+  // Returns how many tensors of each update()d one's size the caller keeps for it from step to step, of zeros at first.
+  virtual int moments() const = 0;
+  // Updates parameters, flat, by their gradients, on the compute stream of their device. Steps count from 0.
+  virtual void update(const Tensor& parameters, const Tensor& gradients, std::span<const Tensor> moments,
+                      std::int64_t step) = 0;
   // Called after updates, with the number of parameters and the memory that the optimizer's other traffic goes to
   // (empty: any).
   virtual void finish_update(std::int64_t parameters, const Tensor& over) = 0;

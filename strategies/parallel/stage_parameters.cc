@@ -77,9 +77,10 @@ void StageParameters::update(StageModel& model) {
   for (std::size_t i = 0; i < dates_.size(); ++i) {
     device_.compute_stream().wait(dates_[i].reduced);
     const LayerTensors tensors = updated(buckets_.buckets()[i]);
-    model.update(i, tensors.parameters, tensors.gradients);
+    model.update(tensors.parameters, tensors.gradients, moments_.of(i, tensors.parameters, model.moments()), steps_);
     model.finish_update(tensors.gradients.element_count(), tensors.gradients);
   }
+  ++steps_;
   if (settings_.divides_state && !settings_.overlaps_gather) gather();
 }
 

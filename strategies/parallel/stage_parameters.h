@@ -12,6 +12,7 @@
 #include "engine/device.h"
 #include "strategies/model/training_settings.h"
 #include "strategies/parallel/gradient_buckets.h"
+#include "strategies/parallel/moments.h"
 #include "strategies/parallel/stage_model.h"
 
 namespace tandem {
@@ -64,6 +65,8 @@ class StageParameters {
   Settings settings_;
   std::vector<Dates> dates_;
   std::size_t reduced_ = 0;
+  Moments moments_;
+  std::int64_t steps_ = 0;
   Tensor parameters_, gradients_;
   // With a distributed optimizer: this device's parts, in both types, and the parameters that kernels read.
   Tensor my_parameters_, my_used_, used_;

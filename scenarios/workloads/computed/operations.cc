@@ -19,16 +19,6 @@ bool is_of_attention(Pointwise operation) {
          operation == Pointwise::rotary;
 }
 
-// Makes one number of the seed, the step, and the place of a dropout.
-std::uint64_t mixed(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
-  std::uint64_t value = seed;
-  for (const std::uint64_t more : {a, b}) {
-    value = (value ^ more) * 0x9e3779b97f4a7c15;
-    value ^= value >> 32;
-  }
-  return value;
-}
-
 }  // namespace
 
 Operations::Operations(StageState& state, std::size_t layer, const OutputPart& part)
@@ -46,7 +36,7 @@ void Operations::make_steps() {
   const Layer& layer = state_.whole(layer_);
   const bool is_table = layer.embedding.has_value();
   // Where there are weights of its own, they come first.
-  std::int64_t parameters = layer.shared_weights ? 0 : state_.weights(layer_);
+  std::int64_t parameters = layer.shared_weights ? 0 : state_.layer(layer_).tensors.front();
   int number = 0;
   for (const Pointwise operation : layer.then) {
     const bool is_of_table = is_table && operation == Pointwise::residual;
@@ -140,8 +130,7 @@ Op Operations::dropout(const Step& step, const Pass& pass, const Tensor& matrix)
   const std::int64_t first_row = part_.has_row_parts ? part.tensor_part * rows : 0;
   const std::int64_t first_token = pass.first * tokens + part.context_part * mine;
   return op::dropout(matrix, matrix, state_.settings().dropout,
-                     mixed(state_.settings().seed, static_cast<std::uint64_t>(state_.step),
-                           static_cast<std::uint64_t>(index_ * 64 + step.number)),
+                     state_.dropout_seed(index_, step.number),
                      {.first = first_row * part_.columns,
                       .offset = first_token * part_.all_columns + part_.first_column,
                       .sizes = {1, 1, mine, part_.columns},
@@ -224,7 +213,7 @@ void Operations::revert(std::size_t number, const Pass& pass, const LayerTensors
       state_.launch(op::elementwise(kernel::Binary::multiply, of_gate, gradient, input), "gate gradient");
       state_.launch(op::activation_gradient(kernel::Activation::silu, of_gate, of_gate, gate));
       state_.begin_gradient(flow.gate);
-      const Tensor opened = state_.scratch(gate.element_count()).view(0, gate.shape());
+      const Tensor opened = state_.scratch(StageState::Use::other, gate.element_count()).view(0, gate.shape());
       state_.launch(op::activate(kernel::Activation::silu, opened, gate));
       return state_.launch(op::elementwise(kernel::Binary::multiply, gradient, gradient, opened), "gate gradient");
     }
@@ -252,7 +241,7 @@ void Operations::bias_gradient(const Pass& pass, const LayerTensors& tensors, co
   if (bias == steps_.end()) return;
   const Tensor gradient = vector(tensors.gradients, bias->parameters);
   if (pass.is_first) return state_.launch(op::sum_axis(gradient, of_product, 0));
-  const Tensor sum = state_.scratch(part_.columns);
+  const Tensor sum = state_.scratch(StageState::Use::other, part_.columns);
   state_.launch(op::sum_axis(sum, of_product, 0));
   state_.launch(op::scale_add(gradient, sum, 1, 1), "accumulate");
 }

@@ -23,6 +23,9 @@ StageState::StageState(const Model& model, const TrainingSettings& training, con
       part_(part),
       device_(device),
       dtype_(training.storage()) {
+  for (std::size_t i = part.first; i < part.end; ++i) {
+    layers_.push_back(divided_layer(model.layers[i], part.division, part.tensor_part));
+  }
   if (is_last()) losses = device.allocate(DType::f32, {part.passes});
 }
 
@@ -33,15 +36,24 @@ Kept StageState::keep(std::size_t layer, std::int64_t rows, std::int64_t columns
   if (stays) return {device_, dtype, part_, rows, columns, false};
   std::size_t first = index;
   while (first > 0 && model_.layers[first - 1].block == whole(layer).block) --first;
-  last_kept_ = {index, last_kept_.first == index ? last_kept_.second + 1 : 0};
-  Kept& shared = recomputed_[{index - first, last_kept_.second}];
+  Kept& shared = recomputed_[{index - first, kept_[index]++}];
   if (!shared) shared = {device_, dtype, part_, rows, columns, true};
   return shared;
 }
 
-Tensor StageState::scratch(std::int64_t elements) {
-  if (!scratch_ || scratch_.element_count() < elements) scratch_ = device_.allocate(dtype_, {elements});
-  return scratch_.flat_slice(0, elements);
+Tensor StageState::scratch(Use use, std::int64_t elements) {
+  Tensor& memory = scratch_[use];
+  if (!memory || memory.element_count() < elements) memory = device_.allocate(dtype_, {elements});
+  return memory.flat_slice(0, elements);
+}
+
+std::uint64_t StageState::dropout_seed(int layer, int number) const {
+  std::uint64_t seed = settings_.seed;
+  for (const int more : {step, layer, number}) {
+    seed = (seed ^ static_cast<std::uint64_t>(more)) * 0x9e3779b97f4a7c15;
+    seed ^= seed >> 32;
+  }
+  return seed;
 }
 
 void StageState::launch(Op op, const Name& name) const {
@@ -55,6 +67,10 @@ void StageState::set_output(int producer, const Pass& pass, const Tensor& output
 
 void StageState::set_stage_input(const Pass& pass, const Tensor& input) {
   outputs_[{kNoLayer, pass.index}] = input;
+}
+
+Tensor StageState::model_input(const Pass& pass, std::int64_t rows_of_example, std::int64_t columns) const {
+  return batch.inputs.view(pass.offset * rows_of_example * columns, {pass.examples * rows_of_example, columns});
 }
 
 Tensor StageState::output(int producer, const Pass& pass) const {

@@ -39,13 +39,19 @@ class StageState {
   const ComputedSettings& settings() const { return settings_; }
   const LayerFlow& flow(std::size_t layer) const { return flows_[part_.first + layer]; }
   const Layer& whole(std::size_t layer) const { return model_.layers[part_.first + layer]; }
+  const Layer& layer(std::size_t layer) const { return layers_[layer]; }  // the device's part
+  std::size_t layers() const { return layers_.size(); }
   DType dtype() const { return dtype_; }
   bool is_last() const { return part_.end == model_.layers.size(); }
 
   // Returns room for what a layer keeps. Layers of blocks that are computed again share it with the same layers of other
   // blocks, except for `is_output` of a block.
   Kept keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output);
-  Tensor scratch(std::int64_t elements);  // for the work of one layer; the same memory each time
+  // Memory for the work of one layer; the same each time.
+  enum class Use : std::uint8_t { rows, of_rows, input, of_input, keys, other };
+  Tensor scratch(Use use, std::int64_t elements);
+  // Seeds a dropout, `number` among those of a layer, for this step.
+  std::uint64_t dropout_seed(int layer, int number) const;
   // Launches an op under the name of a layer's part.
   void launch(Op op, const Name& name = {}) const;
 
@@ -53,6 +59,8 @@ class StageState {
   void set_output(int producer, const Pass& pass, const Tensor& output);
   Tensor output(int producer, const Pass& pass) const;
   void set_stage_input(const Pass& pass, const Tensor& input);
+  // Rows of the model's input for a pass: [rows, columns].
+  Tensor model_input(const Pass& pass, std::int64_t rows_of_example, std::int64_t columns) const;
   // The gradients of outputs in the pass under way. The first contribution replaces what was there: see is_begun().
   Tensor gradient(int producer, const Tensor& like);
   void set_gradient(int producer, const Tensor& gradient);
@@ -77,9 +85,10 @@ class StageState {
   StagePart part_;
   Device& device_;
   DType dtype_;
-  Tensor scratch_{};
+  std::vector<Layer> layers_;
+  std::map<Use, Tensor> scratch_;
   std::map<std::pair<std::size_t, int>, Kept> recomputed_;  // by the layer's place in its block, and number
-  std::pair<std::size_t, int> last_kept_{0, -1};
+  std::map<std::size_t, int> kept_;                         // how many, by layer
   std::map<std::pair<int, int>, Tensor> outputs_;  // by producer and pass
   std::map<int, std::array<Tensor, 3>> gradients_;  // by producer; the stage input's take turns, as they are sent
   std::map<int, Tensor> shortcuts_, given_;

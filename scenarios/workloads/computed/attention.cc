@@ -1,0 +1,137 @@
+#include "scenarios/workloads/computed/attention.h"
+
+#include <algorithm>
+
+#include "engine/layer_ops.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+Heads heads_of(const StageState& state, std::size_t scores) {
+  Heads heads = *state.flow(scores).heads;
+  heads.count = state.layer(scores).gemm->count;
+  return heads;
+}
+
+}  // namespace
+
+AttentionTensors::AttentionTensors(StageState& state, std::size_t scores)
+    : state_(state), heads_(heads_of(state, scores)), tokens_(state.layer(scores).gemm->rows) {
+  for (std::size_t i = scores; i-- > 0 && state.flow(i).kind == LayerFlow::Kind::projection;) {
+    is_rotary_ |= std::ranges::count(state.whole(i).then, Pointwise::rotary) > 0;
+  }
+  const StagePart& part = state.part();
+  for (const Role role : {Role::queries, Role::keys, Role::values}) {
+    Matrices& mine = matrices_[static_cast<std::size_t>(role)];
+    mine.value = state.keep(scores, tokens_, width_of(role), state.dtype(), true);
+    const std::int64_t elements = part.examples * tokens_ * width_of(role);
+    mine.gradient = state.device().allocate(state.dtype(), {elements});
+    if (role == Role::queries || part.division.context == 1) continue;
+    mine.raw = state.device().allocate(state.dtype(), {elements * part.division.context});
+    mine.whole = state.device().allocate(state.dtype(), {elements * part.division.context});
+  }
+}
+
+Tensor AttentionTensors::matrix(Role role, const Pass& pass) const {
+  const std::int64_t rows = role == Role::queries ? heads_.sharing * tokens_ : tokens_;
+  return matrices_[static_cast<std::size_t>(role)].value.at(pass).view(
+      0, {pass.examples * heads_.groups(), rows, heads_.width});
+}
+
+Tensor AttentionTensors::gradient(Role role, const Pass& pass) const {
+  return matrices_[static_cast<std::size_t>(role)].gradient.view(0, matrix(role, pass).shape());
+}
+
+Tensor AttentionTensors::gathered(Role role, const Pass& pass) const {
+  return matrices_[static_cast<std::size_t>(role)].raw.flat_slice(0, pass.examples * all_tokens() * width_of(role));
+}
+
+Tensor AttentionTensors::whole(Role role, const Pass& pass, bool of_gradient) const {
+  if (state_.part().division.context == 1) return of_gradient ? gradient(role, pass) : matrix(role, pass);
+  return matrices_[static_cast<std::size_t>(role)].whole.view(
+      0, {pass.examples * heads_.groups(), all_tokens(), heads_.width});
+}
+
+// From [device, product, token, element] to [product, device and token, element].
+void AttentionTensors::order_tokens(Role role, const Pass& pass) const {
+  const std::int64_t devices = state_.part().division.context, products = pass.examples * heads_.groups();
+  const std::int64_t block = tokens_ * heads_.width;
+  state_.launch(op::copy_strided(whole(role, pass, false), gathered(role, pass),
+                                 {.sizes = {1, devices, products, block},
+                                  .to_strides = {0, block, devices * block, 1},
+                                  .from_strides = {0, products * block, block, 1}}));
+}
+
+void AttentionTensors::order_devices(Role role, const Tensor& gradients, const Pass& pass) const {
+  const std::int64_t devices = state_.part().division.context, products = pass.examples * heads_.groups();
+  const std::int64_t block = tokens_ * heads_.width;
+  state_.launch(op::copy_strided(gathered(role, pass), gradients,
+                                 {.sizes = {1, devices, products, block},
+                                  .to_strides = {0, products * block, block, 1},
+                                  .from_strides = {0, block, devices * block, 1}}));
+}
+
+void AttentionTensors::divide_heads(std::size_t projection, const Tensor& output, const Pass& pass) const {
+  copy(projection, output, pass, true);
+  const LayerFlow& flow = state_.flow(projection);
+  if (!is_rotary_) return;
+  if (flow.has_queries) turn(matrix(Role::queries, pass), false);
+  if (flow.has_keys) turn(matrix(Role::keys, pass), false);
+}
+
+// The gradient of the projection's output becomes known here.
+void AttentionTensors::join_heads(std::size_t projection, const Tensor& output, const Pass& pass) const {
+  const LayerFlow& flow = state_.flow(projection);
+  if (is_rotary_ && flow.has_queries) turn(gradient(Role::queries, pass), true);
+  if (is_rotary_ && flow.has_keys) turn(gradient(Role::keys, pass), true);
+  const int producer = static_cast<int>(state_.part().first + projection);
+  copy(projection, state_.gradient(producer, output), pass, false);
+  state_.begin_gradient(producer);
+}
+
+void AttentionTensors::turn(const Tensor& matrix, bool backward) const {
+  const Tensor rows = matrix.view(0, {matrix.element_count() / heads_.width, heads_.width});
+  state_.launch(op::rotary(rows, rows,
+                           {.width = heads_.width,
+                            .positions = tokens_,
+                            .first = state_.part().context_part * tokens_,
+                            .backward = backward}));
+}
+
+// A projection to queries, keys and values has them by group: the queries of the group's heads, its keys, its values.
+void AttentionTensors::copy(std::size_t projection, const Tensor& output, const Pass& pass, bool to_heads) const {
+  const LayerFlow& flow = state_.flow(projection);
+  const auto of = [&](Role role) { return to_heads ? matrix(role, pass) : gradient(role, pass); };
+  const bool is_joint = flow.has_queries && flow.has_keys;
+  if (!is_joint) {
+    const Role role = flow.has_queries ? Role::queries : flow.has_keys ? Role::keys : Role::values;
+    return copy_heads(of(role), output, role == Role::queries ? heads_.count : heads_.groups(), !to_heads, pass);
+  }
+  const std::int64_t width = heads_.width, columns = output.shape()[1], sharing = heads_.sharing;
+  const auto copy_one = [&](Role role, std::int64_t head_of_group, std::int64_t place) {
+    const std::int64_t per_group = role == Role::queries ? sharing * tokens_ * width : tokens_ * width;
+    const std::array<std::int64_t, 4> by_head{heads_.groups() * per_group, per_group, width, 1};
+    const std::array<std::int64_t, 4> by_row{tokens_ * columns, (sharing + 2) * width, columns, 1};
+    op::StridedCopy copy{.sizes = {pass.examples, heads_.groups(), tokens_, width}};
+    (to_heads ? copy.to_strides : copy.from_strides) = by_head;
+    (to_heads ? copy.from_strides : copy.to_strides) = by_row;
+    (to_heads ? copy.to_first : copy.from_first) = head_of_group * tokens_ * width;
+    (to_heads ? copy.from_first : copy.to_first) = place * width;
+    state_.launch(to_heads ? op::copy_strided(of(role), output, copy) : op::copy_strided(output, of(role), copy));
+  };
+  for (std::int64_t head = 0; head < sharing; ++head) copy_one(Role::queries, head, head);
+  copy_one(Role::keys, 0, sharing);
+  copy_one(Role::values, 0, sharing + 1);
+}
+
+void AttentionTensors::copy_heads(const Tensor& by_head, const Tensor& rows, std::int64_t heads, bool to_rows,
+                                  const Pass& pass) const {
+  const std::int64_t width = heads_.width, columns = heads * width;
+  op::StridedCopy copy{.sizes = {pass.examples, heads, tokens_, width}};
+  (to_rows ? copy.from_strides : copy.to_strides) = {heads * tokens_ * width, tokens_ * width, width, 1};
+  (to_rows ? copy.to_strides : copy.from_strides) = {tokens_ * columns, width, columns, 1};
+  state_.launch(to_rows ? op::copy_strided(rows, by_head, copy) : op::copy_strided(by_head, rows, copy));
+}
+
+}  // namespace tandem

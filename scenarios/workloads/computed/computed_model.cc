@@ -1,0 +1,117 @@
+#include "scenarios/workloads/computed/computed_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenarios/workloads/computed/computed_stage.h"
+#include "scenarios/workloads/computed/drawn_word.h"
+#include "scenarios/workloads/he_uniform.h"
+#include "strategies/parallel/range.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kDeviation = 0.02;  // of first weights, as of GPT-2 (Radford and others, 2019)
+
+bool is_norm(Pointwise operation) {
+  return operation == Pointwise::layer_norm || operation == Pointwise::rms_norm;
+}
+
+// Returns the parameters that follow a layer's weights: the scales of norms are 1, all else is 0.
+void add_operations(const Layer& part, std::int64_t first, std::vector<ValuesAt>& values) {
+  const std::int64_t columns = part.embedding ? part.embedding->columns : part.gemm->columns;
+  for (const Pointwise operation : part.then) {
+    if (operation == Pointwise::bias) values.push_back({.first = first});
+    if (is_norm(operation)) values.push_back({.first = first, .values = [](std::int64_t) { return 1.0; }});
+    if (operation == Pointwise::layer_norm) values.push_back({.first = first + columns});
+    first += columns * (operation == Pointwise::layer_norm                                             ? 2
+                        : operation == Pointwise::bias || operation == Pointwise::rms_norm ? 1
+                                                                                           : 0);
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> computation_problem(const LayersSettings& layers) {
+  if (layers.optimizer == Optimizer::lamb) return "optimizer lamb is not computed; sgd, momentum and adam are";
+  const bool is_single = layers.dtype == DType::f32 || layers.dtype == DType::f64;
+  if (!is_single || layers.parameter_type() != layers.storage()) {
+    return "values are computed in f32 or f64, parameters in the same type";
+  }
+  if (layers.variables_are_tensors) return "parameters that are computed are variables by bucket";
+  return flow_problem(layers.model);
+}
+
+ComputedModel::ComputedModel(Worker& worker, LayersSettings layers, const ComputedSettings& settings,
+                             std::unique_ptr<TrainingData> data)
+    : worker_(worker),
+      layers_(std::move(layers)),
+      learning_(settings),
+      flows_(flow_of(layers_.model)),
+      data_(std::move(data)) {}
+
+std::vector<std::unique_ptr<StageModel>> ComputedModel::make_stages(Device& device, Device& host,
+                                                                    std::span<const StagePart> parts) {
+  std::vector<std::unique_ptr<StageModel>> stages;
+  for (const StagePart& part : parts) {
+    stages.push_back(
+        std::make_unique<ComputedStage>(layers_.model, layers_, learning_, flows_, part, device, host));
+  }
+  return stages;
+}
+
+void ComputedModel::make_batch(int step, Device& /*host*/) {
+  batch_ = data_->batch(step, worker_);
+}
+
+FirstValues ComputedModel::first_values(std::size_t layer, const StagePart& part) const {
+  const Layer mine = divided_layer(layers_.model.layers[layer], part.division, part.tensor_part);
+  std::vector<ValuesAt> values;
+  std::int64_t first = 0;
+  if (!mine.shared_weights) {
+    values.push_back({.first = 0, .values = weights(layer, part)});
+    first = mine.tensors.front();
+  }
+  add_operations(mine, first, values);
+  return joined(std::move(values));
+}
+
+// Returns the values of the device's part of a matrix of weights, or of its rows of a table.
+FirstValues ComputedModel::weights(std::size_t layer, const StagePart& part) const {
+  const Layer& whole = layers_.model.layers[layer];
+  const FirstValues all = weight_values(layer);
+  const int parts = part.division.tensor, mine = part.tensor_part;
+  if (whole.embedding) {
+    const std::int64_t columns = whole.embedding->columns, words = flows_[layer].words;
+    const Range my_words = part_of(words, parts, mine);
+    const Range others = part_of(whole.embedding->entries - words, parts, mine);
+    return [=](std::int64_t element) {
+      const std::int64_t row = element / columns;
+      const std::int64_t of_whole =
+          row < my_words.count ? my_words.first + row : words + others.first + row - my_words.count;
+      return all(of_whole * columns + element % columns);
+    };
+  }
+  const Layer::Gemm& gemm = *whole.gemm;
+  const Range rows = whole.split == Layer::Split::rows ? part_of(gemm.depth, parts, mine) : Range{0, gemm.depth};
+  const Range columns =
+      whole.split == Layer::Split::columns ? part_of(gemm.columns, parts, mine) : Range{0, gemm.columns};
+  return [=, all_columns = gemm.columns](std::int64_t element) {
+    return all((rows.first + element / columns.count) * all_columns + columns.first + element % columns.count);
+  };
+}
+
+FirstValues ComputedModel::weight_values(std::size_t layer) const {
+  const Layer& whole = layers_.model.layers[layer];
+  const std::uint64_t seed = learning_.seed + layer;
+  if (layers_.model.divides_unevenly) return he_uniform(whole.gemm->depth, whole.tensors.front(), seed);
+  const double limit = kDeviation * std::sqrt(3.0);
+  return [=](std::int64_t element) {
+    const std::uint32_t word = drawn_word(seed, static_cast<std::uint64_t>(element));
+    return (2 * (static_cast<double>(word) * 0x1p-32) - 1) * limit;
+  };
+}
+
+}  // namespace tandem
