@@ -25,6 +25,7 @@ struct Operand {
   const void* at;
   std::int64_t rows, columns, leading;  // column-major, as stored
   bool is_transposed;
+  std::int64_t distance = 0;  // to the operand of the next product
 
   std::size_t elements() const {
     return rows == 0 || columns == 0 ? 0 : static_cast<std::size_t>(leading * (columns - 1) + rows);
@@ -34,6 +35,7 @@ struct Operand {
 struct Product {
   Operand a, b, c;
   std::int64_t m, n, k;
+  std::int64_t count;  // of products, one after the other
   double alpha, beta;
   cudaDataType_t type;
   bool rounds_to_tf32;
@@ -104,8 +106,15 @@ void multiply(const Product& product) {
   }
 }
 
-cudaError_t execute(const Product& product, int gpu) {
-  const std::size_t size = product.type == CUDA_R_64F ? 8 : product.type == CUDA_R_32F ? 4 : 2;
+// Product number `index` alone.
+Product one_of(Product product, std::int64_t index, std::size_t size) {
+  for (Operand* operand : {&product.a, &product.b, &product.c}) {
+    operand->at = static_cast<const char*>(operand->at) + static_cast<std::size_t>(index * operand->distance) * size;
+  }
+  return product;
+}
+
+cudaError_t execute_one(const Product& product, std::size_t size, int gpu) {
   for (const Operand* operand : {&product.a, &product.b, &product.c}) {
     if (const cudaError_t error = check_access(operand->at, operand->elements() * size, gpu)) return error;
   }
@@ -125,6 +134,14 @@ cudaError_t execute(const Product& product, int gpu) {
   return cudaSuccess;
 }
 
+cudaError_t execute(const Product& product, int gpu) {
+  const std::size_t size = product.type == CUDA_R_64F ? 8 : product.type == CUDA_R_32F ? 4 : 2;
+  for (std::int64_t index = 0; index < product.count; ++index) {
+    if (const cudaError_t error = execute_one(one_of(product, index, size), size, gpu)) return error;
+  }
+  return cudaSuccess;
+}
+
 bool is_emulated(cudaDataType_t type, cublasComputeType_t compute) {
   switch (type) {
     case CUDA_R_64F:
@@ -137,6 +154,59 @@ bool is_emulated(cudaDataType_t type, cublasComputeType_t compute) {
     default:
       return false;
   }
+}
+
+// What the calls for one product and for several have in common.
+cublasStatus_t issue_products(cublasHandle_t handle, Product product, const void* alpha, const void* beta,
+                              cublasComputeType_t compute) {
+  if (handle == nullptr || handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  for (const Operand& operand : {product.a, product.b, product.c}) {
+    if (operand.rows < 0 || operand.columns < 0 || operand.leading < std::max<std::int64_t>(1, operand.rows)) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+  }
+  if (product.count < 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!is_emulated(product.type, compute)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (handle->gpu != current_gpu() || handle->stream->gpu != handle->gpu) return CUBLAS_STATUS_EXECUTION_FAILED;
+  const auto factor = [&](const void* at) {
+    return product.type == CUDA_R_64F ? *static_cast<const double*>(at)
+                                      : static_cast<double>(*static_cast<const float*>(at));
+  };
+  product.alpha = factor(alpha);
+  product.beta = factor(beta);
+  product.rounds_to_tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  product.reduces_in_type = (handle->math_mode & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) == 0;
+  std::size_t shape = static_cast<std::size_t>(product.type);
+  for (const std::int64_t number : {product.m, product.n, product.k, product.count,
+                                    std::int64_t{product.a.is_transposed}, std::int64_t{product.b.is_transposed}}) {
+    shape = shape * 1'000'003 + static_cast<std::size_t>(number);
+  }
+  const LoadingKernel loading(handle->gpu, shape);  // cuBLAS has many, and chooses by shape
+  const cudaError_t error = issue(handle->stream, {[product, gpu = handle->gpu] { return execute(product, gpu); }});
+  return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+Product product_of(cublasOperation_t transpose_a, cublasOperation_t transpose_b, std::int64_t m, std::int64_t n,
+                   std::int64_t k, cudaDataType_t type) {
+  const bool flips_a = transpose_a != CUBLAS_OP_N, flips_b = transpose_b != CUBLAS_OP_N;
+  return {.a = {nullptr, flips_a ? k : m, flips_a ? m : k, 0, flips_a},
+          .b = {nullptr, flips_b ? n : k, flips_b ? k : n, 0, flips_b},
+          .c = {nullptr, m, n, 0, false},
+          .m = m,
+          .n = n,
+          .k = k,
+          .count = 1,
+          .alpha = 0,
+          .beta = 0,
+          .type = type,
+          .rounds_to_tf32 = false,
+          .reduces_in_type = false};
+}
+
+void place(Operand& operand, const void* at, std::int64_t leading, std::int64_t distance) {
+  operand.at = at;
+  operand.leading = leading;
+  operand.distance = distance;
 }
 
 cublasStatus_t entered_blas(const char* call) {
@@ -192,39 +262,30 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpos
                                std::int64_t ldb, const void* beta, void* c, cudaDataType_t c_type, std::int64_t ldc,
                                cublasComputeType_t compute, cublasGemmAlgo_t) {
   if (const cublasStatus_t status = entered_blas("cublasGemmEx")) return status;
-  if (handle == nullptr || handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
-  const bool flips_a = transpose_a != CUBLAS_OP_N, flips_b = transpose_b != CUBLAS_OP_N;
-  const Operand of_a{a, flips_a ? k : m, flips_a ? m : k, lda, flips_a};
-  const Operand of_b{b, flips_b ? n : k, flips_b ? k : n, ldb, flips_b};
-  const Operand of_c{c, m, n, ldc, false};
-  for (const Operand& operand : {of_a, of_b, of_c}) {
-    if (operand.rows < 0 || operand.columns < 0 || operand.leading < std::max<std::int64_t>(1, operand.rows)) {
-      return CUBLAS_STATUS_INVALID_VALUE;
-    }
-  }
-  if (a_type != c_type || b_type != c_type || !is_emulated(c_type, compute)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (handle->gpu != current_gpu() || handle->stream->gpu != handle->gpu) return CUBLAS_STATUS_EXECUTION_FAILED;
-  const auto factor = [&](const void* at) {
-    return c_type == CUDA_R_64F ? *static_cast<const double*>(at) : static_cast<double>(*static_cast<const float*>(at));
-  };
-  const Product product{of_a,
-                        of_b,
-                        of_c,
-                        m,
-                        n,
-                        k,
-                        factor(alpha),
-                        factor(beta),
-                        c_type,
-                        compute == CUBLAS_COMPUTE_32F_FAST_TF32,
-                        (handle->math_mode & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) == 0};
-  std::size_t shape = static_cast<std::size_t>(c_type);
-  for (const std::int64_t number : {m, n, k, std::int64_t{flips_a}, std::int64_t{flips_b}}) {
-    shape = shape * 1'000'003 + static_cast<std::size_t>(number);
-  }
-  const LoadingKernel loading(handle->gpu, shape);  // cuBLAS has many, and chooses by shape
-  const cudaError_t error = issue(handle->stream, {[product, gpu = handle->gpu] { return execute(product, gpu); }});
-  return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+  if (a_type != c_type || b_type != c_type) return CUBLAS_STATUS_NOT_SUPPORTED;
+  Product product = product_of(transpose_a, transpose_b, m, n, k, c_type);
+  place(product.a, a, lda, 0);
+  place(product.b, b, ldb, 0);
+  place(product.c, c, ldc, 0);
+  return issue_products(handle, product, alpha, beta, compute);
+}
+
+cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                             cublasOperation_t transpose_b, std::int64_t m, std::int64_t n,
+                                             std::int64_t k, const void* alpha, const void* a, cudaDataType_t a_type,
+                                             std::int64_t lda, long long a_distance, const void* b,
+                                             cudaDataType_t b_type, std::int64_t ldb, long long b_distance,
+                                             const void* beta, void* c, cudaDataType_t c_type, std::int64_t ldc,
+                                             long long c_distance, std::int64_t count, cublasComputeType_t compute,
+                                             cublasGemmAlgo_t) {
+  if (const cublasStatus_t status = entered_blas("cublasGemmStridedBatchedEx")) return status;
+  if (a_type != c_type || b_type != c_type) return CUBLAS_STATUS_NOT_SUPPORTED;
+  Product product = product_of(transpose_a, transpose_b, m, n, k, c_type);
+  place(product.a, a, lda, a_distance);
+  place(product.b, b, ldb, b_distance);
+  place(product.c, c, ldc, c_distance);
+  product.count = count;
+  return issue_products(handle, product, alpha, beta, compute);
 }
 
 namespace {

@@ -1,122 +1,15 @@
-// The engine's kernels beside the cpu engine's, on equal random operands. Halves are compared with f32 rounded once.
-//
-// What is not equal by definition may differ by: f64 1e-12, f32 1e-5 (sums of some hundred terms in another order),
-// f16 2^-10 and bf16 2^-7 (one unit in the last place), relative to the larger of 1 and the value.
-#include "engine/kernels/kernels.h"
-
-#include <algorithm>
+// The engine's kernels beside the cpu engine's, on equal random operands.
 #include <cstring>
-#include <functional>
 
-#include "tests/cuda_emulation/on_gpus.h"
-#include "tests/cuda_emulation/typed_values.h"
-#include "tests/engine/host_tensor.h"
+#include "tests/cuda_emulation/compared_kernels.h"
 
 namespace tandem {
 namespace {
 
-using Tensors = std::vector<Tensor>;
-using Fillings = std::vector<std::function<void(const Tensor&, std::mt19937_64&)>>;
-
-// Operands of the tested type, unless `types` says another; what they contain at first; and the op on them.
-struct Sample {
-  std::vector<Shape> shapes;
-  std::function<Op(const Tensors&)> make;
-  Fillings fillings{};  // random where there is none
-  std::map<std::size_t, DType> types{};
-};
-
-double tolerance_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return 1e-12;
-    case DType::f32:
-      return 1e-5;
-    case DType::f16:
-      return 1.0 / 1024;
-    default:
-      return 1.0 / 128;
-  }
-}
-
-Tensors host_operands(const Sample& sample, DType dtype) {
-  std::mt19937_64 random(7);
-  Tensors operands;
-  for (std::size_t i = 0; i < sample.shapes.size(); ++i) {
-    const auto type = sample.types.find(i);
-    operands.push_back(host_tensor(type == sample.types.end() ? dtype : type->second, sample.shapes[i]));
-    if (i < sample.fillings.size() && sample.fillings[i]) {
-      sample.fillings[i](operands[i], random);
-    } else {
-      fill_random(operands[i], random);
-    }
-  }
-  return operands;
-}
-
-// What the cpu engine makes of them.
-Tensors expected_of(const Sample& sample, const Tensors& operands) {
-  Tensors wide, results;
-  for (const Tensor& operand : operands) {
-    wide.push_back(host_tensor(is_half_type(operand.dtype()) ? DType::f32 : operand.dtype(), operand.shape()));
-    convert(wide.back(), operand);
-  }
-  execute(sample.make(wide).kernel);
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    results.push_back(host_tensor(operands[i].dtype(), operands[i].shape()));
-    convert(results.back(), wide[i]);
-  }
-  return results;
-}
-
-Tensors actual_of(const Sample& sample, const Tensors& operands) {
-  Tensors results;
-  run_on_gpus(1, [&](Worker& worker) {
-    Device& gpu = *worker.devices()[0];
-    Stream& stream = gpu.compute_stream();
-    Tensors here, there;
-    for (const Tensor& operand : operands) {
-      here.push_back(worker.cpu().allocate(operand.dtype(), operand.shape()));
-      there.push_back(gpu.allocate(operand.dtype(), operand.shape()));
-      convert(here.back(), operand);
-      stream.copy(there.back(), here.back());
-    }
-    stream.launch(sample.make(there));
-    for (std::size_t i = 0; i < operands.size(); ++i) stream.copy(here[i], there[i]);
-    stream.synchronize();
-    for (const Tensor& tensor : here) {
-      results.push_back(host_tensor(tensor.dtype(), tensor.shape()));
-      convert(results.back(), tensor);
-    }
-  });
-  return results;
-}
-
-// `exact`: what neither adds nor rounds. `terms`: how many rounded products an element is the sum of.
-void compare(const std::string& what, const Sample& sample, DType dtype, bool exact = false, std::int64_t terms = 1) {
-  const Tensors operands = host_operands(sample, dtype);
-  const Tensors expected = expected_of(sample, operands), actual = actual_of(sample, operands);
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const double tolerance =
-        exact ? 0 : tolerance_of(operands[i].dtype()) * static_cast<double>(std::max<std::int64_t>(1, terms));
-    EXPECT_EQ(difference(actual[i], expected[i], tolerance), "")
-        << what << " of " << name_of(dtype) << ", operand " << i << " " << operands[i].shape().text();
-  }
-}
-
 const std::vector<DType> kAll{DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8};
 const std::vector<DType> kFloating{DType::f64, DType::f32, DType::f16, DType::bf16};
 
-class Kernels : public testing::TestWithParam<DType> {
- protected:
-  void SetUp() override {
-    try {
-      open_gpus(1);
-    } catch (const UnavailableError& error) {  // linked with CUDA itself, on a machine without a GPU
-      GTEST_SKIP() << error.what();
-    }
-  }
-};
+class Kernels : public OnTypesOfGpus {};
 class FloatingKernels : public Kernels {};
 class WideKernels : public testing::Test {
  protected:
@@ -129,9 +22,6 @@ class WideKernels : public testing::Test {
   }
 };
 
-std::string name_of_type(const testing::TestParamInfo<DType>& info) {
-  return std::string(name_of(info.param));
-}
 INSTANTIATE_TEST_SUITE_P(Types, Kernels, testing::ValuesIn(kAll), name_of_type);
 INSTANTIATE_TEST_SUITE_P(Types, FloatingKernels, testing::ValuesIn(kFloating), name_of_type);
 

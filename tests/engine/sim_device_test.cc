@@ -1,4 +1,5 @@
 // Time of ops, copies and waiting on simulated devices, against closed forms.
+#include "engine/layer_ops.h"
 #include "tests/engine/sim_support.h"
 
 namespace tandem {
@@ -230,6 +231,38 @@ TEST(SimDevice, ElementWiseWorkOfATypeWithoutACurveHasAnothers) {
     gpu.synchronize();
     EXPECT_EQ(worker.now(), 1000);  // 2 MB at 2 TB/s
   });
+}
+
+// At the rate that was measured for one of them, and by their shape where the model of a GPU's kernels decides.
+TEST(SimDevice, BatchedProductsTakeTheTimeOfTheirShape) {
+  StarOptions star;
+  star.gpu.rates = {{.concurrency = 1, .dtype = DType::f32, .gemm = {{100, 100, 100, 1e12}}, .memory = {}, .copy = {}}};
+  const auto took = [&] {
+    std::vector<Nanoseconds> times;
+    simulate(gpu_workers(make_star(star), 1), [&times](Worker& worker) {
+      Device& gpu = *worker.devices()[0];
+      const Tensor all = gpu.allocate(DType::f32, {50, 100, 100});
+      const Tensor one = all.view(0, {100, 100});
+      Op product = op::gemm(one, one, one);
+      product.cost.flops *= 50;
+      product.cost.bytes *= 50;
+      product.cost.shape = ProductShape{.m = 100, .n = 100, .k = 100, .count = 50};
+      for (Op op : {op::batched_gemm(all, all, all), product}) {
+        const Nanoseconds before = worker.now();
+        gpu.compute_stream().launch(std::move(op));
+        gpu.synchronize();
+        times.push_back(worker.now() - before);
+      }
+    });
+    return times;
+  };
+  EXPECT_THAT(took(), testing::Each(100'000));  // 50 times 2 Mflop at 1 Tflop/s
+  star.gpu.architecture = "sm_80";
+  star.gpu.multiprocessors = 64;
+  star.gpu.rates = {};
+  const std::vector<Nanoseconds> by_shape = took();
+  EXPECT_NEAR(static_cast<double>(by_shape[0]), static_cast<double>(by_shape[1]), 1);  // a nanosecond of rounding
+  EXPECT_GT(by_shape[0], 0);
 }
 
 TEST(SimDevice, ACopyTakesItsRoutesLatencyAndBandwidth) {
