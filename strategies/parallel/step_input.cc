@@ -4,10 +4,7 @@ namespace tandem {
 namespace {
 
 Tensor room_for(const Tensor& tensor, Device& device) {
-  if (!tensor) return {};
-  Tensor room = device.allocate(tensor.dtype(), tensor.shape());
-  device.compute_stream().launch(op::fill(room, 0));
-  return room;
+  return tensor ? device.allocate(tensor.dtype(), tensor.shape()) : Tensor();
 }
 
 }  // namespace

@@ -15,16 +15,12 @@ namespace {
 
 constexpr double kDeviation = 0.02;  // of first weights, as of GPT-2 (Radford and others, 2019)
 
-bool is_norm(Pointwise operation) {
-  return operation == Pointwise::layer_norm || operation == Pointwise::rms_norm;
-}
-
 // Returns the parameters that follow a layer's weights: the scales of norms are 1, all else is 0.
 void add_operations(const Layer& part, std::int64_t first, std::vector<ValuesAt>& values) {
   const std::int64_t columns = part.embedding ? part.embedding->columns : part.gemm->columns;
   for (const Pointwise operation : part.then) {
     if (operation == Pointwise::bias) values.push_back({.first = first});
-    if (is_norm(operation)) values.push_back({.first = first, .values = [](std::int64_t) { return 1.0; }});
+    if (is_row_norm(operation)) values.push_back({.first = first, .values = [](std::int64_t) { return 1.0; }});
     if (operation == Pointwise::layer_norm) values.push_back({.first = first + columns});
     first += columns * (operation == Pointwise::layer_norm                                             ? 2
                         : operation == Pointwise::bias || operation == Pointwise::rms_norm ? 1
@@ -68,6 +64,7 @@ void ComputedModel::make_batch(int step, Device& /*host*/) {
 
 FirstValues ComputedModel::first_values(std::size_t layer, const StagePart& part) const {
   const Layer mine = divided_layer(layers_.model.layers[layer], part.division, part.tensor_part);
+  if (mine.parameters() == 0 && !mine.embedding) return {};
   std::vector<ValuesAt> values;
   std::int64_t first = 0;
   if (!mine.shared_weights) {

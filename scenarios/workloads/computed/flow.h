@@ -17,6 +17,10 @@ namespace tandem {
 
 inline constexpr int kNoLayer = -1;
 
+inline bool is_row_norm(Pointwise operation) {
+  return operation == Pointwise::layer_norm || operation == Pointwise::rms_norm;
+}
+
 // The heads of attention. Keys and values are shared by `sharing` queries.
 struct Heads {
   std::int64_t count = 1, sharing = 1, width = 1;

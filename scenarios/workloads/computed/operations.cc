@@ -9,10 +9,6 @@ namespace {
 
 constexpr double kNormEpsilon = 1e-5;
 
-bool is_norm(Pointwise operation) {
-  return operation == Pointwise::layer_norm || operation == Pointwise::rms_norm;
-}
-
 // Operations that belong to attention, which does them itself.
 bool is_of_attention(Pointwise operation) {
   return operation == Pointwise::transpose || operation == Pointwise::scale || operation == Pointwise::mask ||
@@ -44,7 +40,7 @@ void Operations::make_steps() {
     Step step{.operation = operation, .number = number++, .parameters = parameters};
     const Pointwise before = steps_.empty() ? Pointwise::bias : steps_.back().operation;
     if (operation == Pointwise::bias) parameters += part_.columns;
-    if (is_norm(operation)) {
+    if (is_row_norm(operation)) {
       parameters += (operation == Pointwise::layer_norm ? 2 : 1) * part_.columns;
       step.statistics = state_.keep(layer_, part_.rows, 2, DType::f32, true);
     }
@@ -57,7 +53,7 @@ void Operations::make_steps() {
 
 // The backward passes of some operations need their inputs, those of others their results.
 bool Operations::is_in_place(Pointwise operation, Pointwise before) const {
-  if (operation == Pointwise::gelu || operation == Pointwise::gate || is_norm(operation)) return false;
+  if (operation == Pointwise::gelu || operation == Pointwise::gate || is_row_norm(operation)) return false;
   return before != Pointwise::relu && before != Pointwise::softmax;
 }
 

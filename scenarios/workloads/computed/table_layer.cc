@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-OutputPart output_part(const StageState& state, std::size_t layer) {
+OutputPart table_output_part(const StageState& state, std::size_t layer) {
   const Layer& part = state.layer(layer);
   const bool divides_rows = state.part().division.divides_rows;
   return {.rows = part.embedding->rows / (divides_rows ? state.part().division.tensor : 1),
@@ -23,7 +23,7 @@ TableLayer::TableLayer(StageState& state, std::size_t layer, bool shares_words, 
       index_(layer),
       layer_(state.layer(layer)),
       shares_words_(shares_words),
-      operations_(state, layer, output_part(state, layer)),
+      operations_(state, layer, table_output_part(state, layer)),
       forward_(layer_.name),
       backward_(layer_.name + " gradient") {
   const StagePart& part = state.part();
@@ -31,9 +31,10 @@ TableLayer::TableLayer(StageState& state, std::size_t layer, bool shares_words, 
   words_ = part_of(flow.words, part.division.tensor, part.tensor_part);
   if (!flow.has_positions) return;
   positions_ = part_of(state.whole(layer).embedding->entries - flow.words, part.division.tensor, part.tensor_part);
-  const std::int64_t rows = layer_.embedding->rows;
   const std::int64_t rows = layer_.embedding->rows, count = part.examples * rows;
-  const auto place = [&](std::int64_t i) { return static_cast<double>(part.context_part * rows + i % rows); };
+  const auto place = [rows, first = part.context_part * rows](std::int64_t i) {
+    return static_cast<double>(first + i % rows);
+  };
   places_ = state.device().allocate(DType::i32, {count});
   const Tensor places = host_tensor(host, DType::i32, {count}, place);
   state.stream().wait(host.compute_stream().record());
