@@ -55,8 +55,8 @@ double seen_by(std::int64_t queries, std::int64_t columns, std::int64_t first) {
 
 double seen_of(const Tensor& a, std::int64_t columns, const SoftmaxSettings& settings) {
   if (settings.queries == 0) return count_of(a);
-  const std::int64_t rows = rows_of(a, columns);
-  return static_cast<double>(rows / settings.queries) * seen_by(settings.queries, columns, settings.first_query) +
+  const std::int64_t rows = rows_of(a, columns), rounds = rows / settings.queries;
+  return static_cast<double>(rounds) * seen_by(settings.queries, columns, settings.first_query) +
          seen_by(rows % settings.queries, columns, settings.first_query);
 }
 

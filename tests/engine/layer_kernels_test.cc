@@ -44,7 +44,7 @@ TEST(BatchedGemm, IsAProductForEachOfTheBatch) {
       std::vector<double> values;
       for (std::int64_t i = 0; i < shape.element_count(); ++i)
         values.push_back(static_cast<double>((i * 7 + seed) % 11));
-      const Tensor tensor = host_tensor(dtype, shape);
+      Tensor tensor = host_tensor(dtype, shape);
       set_values(tensor, values);
       return tensor;
     };
