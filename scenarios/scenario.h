@@ -159,8 +159,10 @@ struct ScenarioSetting {
 Scenario load_scenario(const std::filesystem::path& path, const std::vector<ScenarioSetting>& settings = {});
 
 // Reads text in memory likewise. `file` names it in messages; files that it names are relative to the folder of `file`.
+// `parts`: what was made of these before; null: nothing.
 Scenario parse_scenario(std::string_view text, const std::string& file,
-                        const std::vector<ScenarioSetting>& settings = {});
+                        const std::vector<ScenarioSetting>& settings = {},
+                        const std::shared_ptr<const SharedParts>& parts = nullptr);
 
 // The name in messages of a scenario from the standard input; files that it names are relative to the working folder.
 inline constexpr std::string_view kStandardInput = "<stdin>";

@@ -107,8 +107,9 @@ YamlDocument with_settings(YamlDocument document, const std::vector<ScenarioSett
   return with_settings(std::make_shared<const YamlDocument>(std::move(document)), settings);
 }
 
-Scenario read_hashed(YamlDocument document, const std::vector<ScenarioSetting>& settings) {
-  auto parts = std::make_shared<SharedParts>();
+Scenario read_hashed(YamlDocument document, const std::vector<ScenarioSetting>& settings,
+                     const std::shared_ptr<const SharedParts>& known) {
+  auto parts = known ? std::make_shared<SharedParts>(*known) : std::make_shared<SharedParts>();
   Scenario scenario = read_scenario_document(with_settings(std::move(document), settings), *parts);
   scenario.hash = content_hash(scenario);
   scenario.parts = std::move(parts);
@@ -147,11 +148,12 @@ Diagnostics unknown_keys_of(YamlDocument parsed, SharedParts& parts) {
 }
 
 Scenario load_scenario(const fs::path& path, const std::vector<ScenarioSetting>& settings) {
-  return read_hashed(YamlDocument::load(path), settings);
+  return read_hashed(YamlDocument::load(path), settings, nullptr);
 }
 
-Scenario parse_scenario(std::string_view text, const std::string& file, const std::vector<ScenarioSetting>& settings) {
-  return read_hashed(YamlDocument::parse(text, file), settings);
+Scenario parse_scenario(std::string_view text, const std::string& file, const std::vector<ScenarioSetting>& settings,
+                        const std::shared_ptr<const SharedParts>& parts) {
+  return read_hashed(YamlDocument::parse(text, file), settings, parts);
 }
 
 }  // namespace tandem

@@ -8,6 +8,7 @@
 #include "scenarios/import/retime.h"
 #include "scenarios/import/trace.h"
 #include "scenarios/layer_reader.h"
+#include "scenarios/model_reader.h"
 #include "scenarios/named_files.h"
 #include "scenarios/shared_parts.h"
 
@@ -51,13 +52,16 @@ std::map<std::string, std::int64_t> read_sizes(const YamlReader& map) {
   return sizes;
 }
 
-// Reads a model with these sizes, or takes it from `parts` if it is there.
+// Reads a model with these sizes, or takes it, or its open file, from `parts` if it is there.
 Model read_shared_model(const YamlReader& value, const fs::path& file, const std::map<std::string, std::int64_t>& sizes,
                         SharedParts& parts) {
   std::string known_as = file.string();
   for (const auto& [name, size] : sizes) known_as += fmt::format(", {}: {}", name, size);
   const auto model = parts.get<Model>(known_as, [&] {
-    return included(value, [&] { return std::make_shared<const Model>(read_model(file, sizes)); });
+    return included(value, [&] {
+      const auto opened = parts.find<InputFile>(file.lexically_normal().string());
+      return std::make_shared<const Model>(opened ? read_model(*opened, sizes) : read_model(InputFile(file), sizes));
+    });
   });
   return model ? *model : Model{};
 }

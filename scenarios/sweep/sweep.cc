@@ -79,7 +79,7 @@ class PointCosts {
  public:
   PointCosts(const SweepSpace& space, const std::vector<SweepSpace::Point>& points,
              std::shared_ptr<const Topology> topology)
-      : space_(space), points_(points), topology_(std::move(topology)) {}
+      : space_(space), points_(points), topology_(std::move(topology)), parts_(space.parts()) {}
 
   std::optional<PointEstimate> of(std::size_t place) {
     try {
