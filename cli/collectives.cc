@@ -18,6 +18,7 @@
 #include "scenarios/collectives/collective_job.h"
 #include "scenarios/collectives/published_tables.h"
 #include "scenarios/collectives/sweep_sizes.h"
+#include "scenarios/words.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {
@@ -367,8 +368,8 @@ void add_collectives(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1 << 16));
   command->add_option("--device-type", flags->device_type, "cpu or gpu (default: gpu where there are some)")
       ->transform(device_types());
-  const std::map<std::string, CollectiveFidelity> fidelities = {{"fluid", CollectiveFidelity::fluid},
-                                                                {"message", CollectiveFidelity::message}};
+  const auto words = fidelity_words();
+  const std::map<std::string, CollectiveFidelity> fidelities(words.begin(), words.end());
   command->add_option("--collectives", flags->collectives, "Fidelity of simulated collectives: fluid or message")
       ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
   add_nccl_option(*command, flags->nccl);

@@ -66,10 +66,12 @@ void add_set_option(CLI::App& command, std::vector<std::string>& settings) {
 
 CLI::Validator device_types() {
   const auto words = device_type_words();
-  std::vector<std::string> names;
-  for (const auto& [name, type] : words) names.push_back(name);
   const std::map<std::string, DeviceType> types(words.begin(), words.end());
-  return CLI::CheckedTransformer(types).description(fmt::format("{{{}}}", fmt::join(names, ",")));
+  return CLI::CheckedTransformer(types).description(fmt::format("{{{}}}", fmt::join(names_of(words), ",")));
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  return CLI::IsMember(words);
 }
 
 CLI::Validator number_within(double least, double most) {

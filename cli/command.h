@@ -29,8 +29,11 @@ void add_page_option(CLI::App& command, CommonOptions& options);
 // `topology`: the option for that file, without which neither may be given; null: another argument names it.
 void add_import_options(CLI::App& command, ImportOptions& options, CLI::Option* topology = nullptr);
 
-// Accepts the words of --device-type.
+// Accepts the words of --device-type, for the type that each means.
 CLI::Validator device_types();
+
+// Accepts these words.
+CLI::Validator one_of(const std::vector<std::string>& words);
 
 // Accepts numbers from `least` to `most`, which NaN is not.
 CLI::Validator number_within(double least, double most);

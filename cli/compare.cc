@@ -26,8 +26,10 @@
 #include "scenarios/job.h"
 #include "scenarios/machine_watch.h"
 #include "scenarios/runner.h"
+#include "scenarios/scenario_flags.h"
 #include "scenarios/strategy_variants.h"
 #include "scenarios/unused_keys.h"
+#include "scenarios/words.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 
 namespace tandem {
@@ -43,7 +45,7 @@ struct CompareFlags {
   std::optional<DeviceType> device_type;
   std::vector<int> replicas;
   std::vector<std::string> cross_device_ops;
-  std::optional<int> steps;
+  std::string steps{};
   int tries = 3;
   bool all = false;
   bool details = false;
@@ -52,10 +54,10 @@ struct CompareFlags {
 // What is run on both engines.
 struct Variant {
   Scenario scenario;
-  std::optional<int> replicas{};  // instead of the scenario's
-  std::optional<std::string> cross_device_ops{};
-  std::string name{};     // with --all: "mirrored on 2 devices"
-  std::string refusal{};  // why it cannot run
+  std::optional<int> replicas{};   // instead of the scenario's
+  std::string cross_device_ops{};  // likewise
+  std::string name{};              // with --all: "mirrored on 2 devices"
+  std::string refusal{};           // why it cannot run
 };
 
 std::vector<std::string> operations_of(const CompareFlags& flags) {
@@ -89,8 +91,7 @@ std::vector<Variant> all_strategies(const CompareFlags& flags, const Scenario& s
 
 std::vector<Variant> variants_of(const CompareFlags& flags, const Scenario& scenario) {
   if (flags.all) return all_strategies(flags, scenario);
-  const std::vector<std::string> names = operations_of(flags);
-  std::vector<std::optional<std::string>> operations(names.begin(), names.end());
+  std::vector<std::string> operations = operations_of(flags);
   if (operations.empty()) operations.emplace_back();
   std::vector<std::optional<int>> replicas(flags.replicas.begin(), flags.replicas.end());
   if (replicas.empty()) replicas.emplace_back();
@@ -113,10 +114,8 @@ std::vector<std::string> engines_for(const CompareFlags& flags, const Scenario& 
 
 // Returns the type of devices that both runs use, which is the measuring engine's.
 DeviceType device_type_of(const CompareFlags& flags, const Scenario& scenario) {
-  RunOptions measuring;
-  measuring.engine = flags.engines.front();
-  measuring.device_type = flags.device_type;
-  return device_type_for(scenario, measuring);
+  if (flags.device_type) return *flags.device_type;
+  return device_type_for(scenario, {.engine = flags.engines.front()});
 }
 
 // Returns the element types of the scenario's matrix products.
@@ -167,22 +166,27 @@ void join_launched(CompareFlags& flags) {
   flags.tries = 1;
 }
 
-// Runs the scenario on an engine.
-RunResult run_variant(const CompareFlags& flags, const Variant& variant, const std::string& engine,
-                      const std::optional<int>& workers, std::shared_ptr<const Topology> topology,
-                      ProgressLine& progress) {
+// Returns the variant on an engine; `workers`: "" for the scenario's.
+Scenario on_engine(const CompareFlags& flags, const Variant& variant, const std::string& engine,
+                   const std::string& workers, std::shared_ptr<const Topology> topology) {
+  ScenarioFlags changes;
+  changes.engine = engine;
+  changes.topology = std::move(topology);
+  if (variant.replicas) changes.replicas = std::to_string(*variant.replicas);
+  changes.device_type = word_of(device_type_words(), *flags.device_type);
+  changes.steps = flags.steps;
+  changes.cross_device_ops = variant.cross_device_ops;
+  changes.workers = workers;
+  return with_flags(variant.scenario, changes);
+}
+
+RunResult run_variant(const Variant& variant, const Scenario& scenario, ProgressLine& progress) {
+  const std::string what =
+      fmt::format("{} on {}", variant.name.empty() ? scenario.name : variant.name, scenario.engine.name);
   RunOptions options;
-  options.engine = engine;
-  options.topology = std::move(topology);
-  options.replicas = variant.replicas;
-  options.device_type = flags.device_type;
-  options.steps = flags.steps;
-  options.cross_device_ops = variant.cross_device_ops;
-  options.workers = workers;
-  const std::string what = fmt::format("{} on {}", variant.name.empty() ? variant.scenario.name : variant.name, engine);
   options.progress = progress.of_steps(what);
   const Phase phase("run " + what);
-  return run_scenario(variant.scenario, options);
+  return run_scenario(scenario, options);
 }
 
 std::string default_engines_text() {
@@ -236,15 +240,15 @@ void add_comparison(const CompareFlags& flags, const Variant& variant, const std
                                      .devices = devices,
                                      .tries = flags.tries,
                                      .usual = knows_pace ? pace_of(*topology, devices) : std::nullopt};
-  PacedRun paced = measure_at_pace(
-      measurement, [&] { return run_variant(flags, variant, flags.engines[0], {}, topology, progress); });
+  const Scenario measuring = on_engine(flags, variant, flags.engines[0], "", topology);
+  PacedRun paced = measure_at_pace(measurement, [&] { return run_variant(variant, measuring, progress); });
   RunResult& measured = paced.result;
   if (!reports_for_job()) return;
-  std::optional<int> workers;
-  if (joined_job() != nullptr) workers = measured.report.workers;
+  const std::string workers = joined_job() == nullptr ? "" : std::to_string(measured.report.workers);
   std::vector<std::string> notes;
   const auto at_its_pace = topology_at(topology, measurement, paced, notes);
-  RunResult predicted = run_variant(flags, variant, flags.engines[1], workers, at_its_pace, progress);
+  const Scenario predicting = on_engine(flags, variant, flags.engines[1], workers, at_its_pace);
+  RunResult predicted = run_variant(variant, predicting, progress);
   predicted.report.notes.insert(predicted.report.notes.end(), notes.begin(), notes.end());
   keep_unused_in_both(measured.report.notes, predicted.report.notes);
   compared.comparisons.push_back(compare(measured.report, predicted.report, disturbance));
@@ -344,7 +348,7 @@ void add_compare(CLI::App& app, Action& action) {
   command->add_option("--cross-device-ops", flags->cross_device_ops, "One or more, or 'all'")
       ->delimiter(',')
       ->check(known_cross_device_ops({"all"}));
-  command->add_option("--steps", flags->steps, "Steps of each run, warm-up included")->check(CLI::Range(1, 1 << 30));
+  command->add_option("--steps", flags->steps, "Steps of each run, warm-up included")->type_name("INT");
   command
       ->add_option("--tries", flags->tries,
                    "How often to measure while others disturb it (default: 3; several ranks measure once)")

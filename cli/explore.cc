@@ -12,21 +12,8 @@
 #include "cli/progress_line.h"
 #include "cli/shell_word.h"
 #include "scenarios/explore.h"
-#include "scenarios/words.h"
-#include "topologies/base/error.h"
 
 namespace tandem {
-namespace {
-
-std::string word_of(DeviceType wanted) {
-  for (const auto& [word, type] : device_type_words()) {
-    if (type == wanted) return word;
-  }
-  TANDEM_UNREACHABLE("a type of device without a word");
-}
-
-}  // namespace
-
 std::string command_for(const RunFlags& flags, std::uint64_t seed) {
   std::vector<std::string> words = {"tandem", "run", shell_word(flags.scenario)};
   const auto add = [&words](const char* option, const std::string& value) {
@@ -34,21 +21,24 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
     words.push_back(shell_word(value));
   };
   for (const std::string& setting : flags.settings) add("--set", setting);
-  const RunOptions& run = flags.run;
-  if (!run.engine.empty()) add("--engine", run.engine);
-  if (!flags.topology.empty()) add("--topology", flags.topology);
-  if (!flags.import.complete_with.empty()) add("--complete-with", flags.import.complete_with);
-  if (!flags.import.gpu.empty()) add("--gpu", flags.import.gpu);
-  if (run.device_type) add("--device-type", word_of(*run.device_type));
-  if (run.replicas) add("--replicas", std::to_string(*run.replicas));
-  if (run.workers) add("--workers", std::to_string(*run.workers));
-  if (run.steps) add("--steps", std::to_string(*run.steps));
-  if (run.cross_device_ops) add("--cross-device-ops", *run.cross_device_ops);
-  if (run.values) add("--values", *run.values == ValueMode::real ? "real" : "none");
-  if (run.collectives) add("--collectives", *run.collectives == CollectiveFidelity::fluid ? "fluid" : "message");
-  for (const auto& [variable, value] : run.nccl) add("--nccl", variable + "=" + value);
-  if (run.graphs) words.emplace_back("--graphs");
-  if (!run.symmetry) words.emplace_back("--no-symmetry");
+  const auto add_given = [&add](const char* option, const std::string& value) {
+    if (!value.empty()) add(option, value);
+  };
+  const ScenarioFlags& changes = flags.changes;
+  add_given("--engine", changes.engine);
+  add_given("--topology", flags.topology);
+  add_given("--complete-with", flags.import.complete_with);
+  add_given("--gpu", flags.import.gpu);
+  add_given("--device-type", changes.device_type);
+  add_given("--replicas", changes.replicas);
+  add_given("--workers", changes.workers);
+  add_given("--steps", changes.steps);
+  add_given("--cross-device-ops", changes.cross_device_ops);
+  add_given("--values", changes.values);
+  add_given("--collectives", changes.collectives);
+  for (const auto& [variable, value] : changes.nccl) add("--nccl", variable + "=" + value);
+  if (changes.graphs) words.emplace_back("--graphs");
+  if (!changes.symmetry) words.emplace_back("--no-symmetry");
   add("--explore", "1");
   add("--schedule-seed", std::to_string(seed));
   return fmt::format("{}", fmt::join(words, " "));
@@ -56,8 +46,9 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
 
 int explore(RunFlags flags) {
   const Output output(flags.common);
-  const Scenario scenario = scenario_from(flags.scenario, flags.settings);
-  flags.run.topology = topology_from(flags.topology, flags.common, flags.import);
+  const Scenario of_file = scenario_from(flags.scenario, flags.settings);
+  flags.changes.topology = topology_from(flags.topology, flags.common, flags.import);
+  const Scenario scenario = with_flags(of_file, flags.changes);
   ProgressLine progress(flags.common);
   flags.run.progress = progress.of_runs(scenario.name);
   handle_crashes();

@@ -7,6 +7,7 @@
 
 #include "cli/common_options.h"
 #include "scenarios/runner.h"
+#include "scenarios/scenario_flags.h"
 #include "topologies/readers/import.h"
 
 namespace tandem {
@@ -15,6 +16,7 @@ struct RunFlags {
   CommonOptions common;
   std::string scenario;
   std::vector<std::string> settings{};  // --set
+  ScenarioFlags changes;
   std::string topology;
   ImportOptions import;
   std::string trace;

@@ -113,7 +113,7 @@ std::string traces_text(const std::vector<fs::path>& files, const ImportChoices&
 int import_of_traces(const ImportFlags& flags) {
   std::vector<fs::path> files;
   for (const std::string& file : flags.files) {
-    const ImportKind kind = kind_of_file(file);
+    const ImportKind kind = InputFile(file).kind();
     if (kind != ImportKind::trace) {
       throw InputError({problem_at(
           file, beginning_of(file),
@@ -140,14 +140,16 @@ int import(const ImportFlags& flags) {
   const std::string& file = flags.files.front();
   ProgressLine progress(flags.common);
   progress.begin(file);
-  if (flags.files.size() > 1 || kind_of_file(file) == ImportKind::trace) return import_of_traces(flags);
+  if (flags.files.size() > 1) return import_of_traces(flags);
+  const auto opened = std::make_shared<const InputFile>(file);
+  if (opened->kind() == ImportKind::trace) return import_of_traces(flags);
   const bool has_output = !flags.common.output.empty() && flags.common.output != "-";
   const fs::path scenario_file = has_output ? fs::path(flags.common.output) : fs::path(file);
   const fs::path model_file = model_beside(scenario_file);
   const Imported imported = import_that_fits(
-      file, flags.options, has_output ? model_file.filename().string() : std::string(), scenario_file.parent_path());
+      opened, flags.options, has_output ? model_file.filename().string() : std::string(), scenario_file.parent_path());
   if (!has_output) {
-    const Scenario scenario = parse_scenario(imported.scenario, scenario_file.string());
+    const Scenario scenario = parse_scenario(imported.scenario, scenario_file.string(), {}, parts_of(opened));
     std::cout << imported.scenario;
     if (flags.common.quiet) return kOk;
     std::cerr << shown_output(summary_of(imported, scenario));

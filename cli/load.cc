@@ -11,6 +11,7 @@
 #include "engine/launched_job.h"
 #include "scenarios/device_memory.h"
 #include "scenarios/import/import.h"
+#include "scenarios/shared_parts.h"
 #include "topologies/base/error.h"
 #include "topologies/base/shown.h"
 #include "topologies/readers/catalog.h"
@@ -63,28 +64,37 @@ Scenario scenario_of_standard_input(const std::vector<ScenarioSetting>& settings
   return parse_scenario(std::string(std::istreambuf_iterator<char>(std::cin), {}), name, settings);
 }
 
-Scenario imported_scenario(const std::string& file, const std::vector<ScenarioSetting>& settings) {
-  const Imported imported = import_that_fits(file, {}, "", fs::path(file).parent_path());
+Scenario imported_scenario(const std::shared_ptr<const InputFile>& file, const std::vector<ScenarioSetting>& settings) {
+  const Imported imported = import_that_fits(file, {}, "", file->path().parent_path());
   for (const std::string& assumed : imported.assumed) std::cerr << "tandem: assumed: " << shown(assumed) << '\n';
   for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << shown(flag) << '\n';
-  return parse_scenario(imported.scenario, file, settings);
+  return parse_scenario(imported.scenario, file->name(), settings, parts_of(file));
 }
 
 }  // namespace
 
-Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file,
-                          const fs::path& folder) {
-  if (kind_of_file(file) == ImportKind::trace) return import_file(file, options, model_file);
-  const bool leaves_open = kind_of_file(file) == ImportKind::hugging_face;
+std::shared_ptr<SharedParts> parts_of(const std::shared_ptr<const InputFile>& file) {
+  auto parts = std::make_shared<SharedParts>();
+  parts->add(file->path().lexically_normal().string(), file);
+  parts->settle(true);
+  return parts;
+}
+
+Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportChoices options,
+                          const std::string& model_file, const fs::path& folder) {
+  if (file->kind() == ImportKind::trace) return import_file(*file, options, model_file);
+  const bool leaves_open = file->kind() == ImportKind::hugging_face;
   const bool is_free = options.workers == 0 && leaves_open;
   std::vector<std::string> chosen;
   const std::string topology = options.topology;
-  const bool is_elsewhere = topology.find_first_of("/.") != std::string::npos && folder != fs::path(file).parent_path();
+  const bool is_elsewhere = topology.find_first_of("/.") != std::string::npos && folder != file->path().parent_path();
   if (is_elsewhere) options.topology = fs::absolute(folder / topology).lexically_normal().string();
   bool fits = false;
+  std::shared_ptr<const SharedParts> parts = parts_of(file);
   while (true) {
-    const Imported imported = import_file(file, options, "");
-    const Scenario scenario = parse_scenario(imported.scenario, file + " as a scenario");
+    const Imported imported = import_file(*file, options, "");
+    const Scenario scenario = parse_scenario(imported.scenario, file->name() + " as a scenario", {}, parts);
+    parts = scenario.parts;
     const auto need = memory_need(scenario);
     fits = !need || need->fits();
     if (!leaves_open || fits) break;
@@ -101,7 +111,7 @@ Imported import_that_fits(const std::string& file, ImportChoices options, const 
                                  fits ? "fewest that it fits" : "most that are tried"));
   }
   options.topology = topology;
-  Imported imported = import_file(file, options, model_file);
+  Imported imported = import_file(*file, options, model_file);
   imported.assumed.insert(imported.assumed.end(), chosen.begin(), chosen.end());
   return imported;
 }
@@ -112,9 +122,10 @@ Scenario scenario_from(const std::string& file, const std::vector<std::string>& 
   check_exists("scenario", file);
   const Phase phase("read " + file);
   std::error_code ignored;
-  const bool is_regular = fs::is_regular_file(file, ignored);  // a pipe can be read once only
-  if (is_regular && kind_of_file(file) != ImportKind::scenario) return imported_scenario(file, settings);
-  return load_scenario(file, settings);
+  if (!fs::is_regular_file(file, ignored)) return load_scenario(file, settings);  // a pipe
+  const auto opened = std::make_shared<const InputFile>(file);
+  if (opened->kind() != ImportKind::scenario) return imported_scenario(opened, settings);
+  return parse_scenario(opened->text(), file, settings);
 }
 
 std::shared_ptr<const Topology> topology_from(const std::string& file, const CommonOptions& common,

@@ -35,7 +35,10 @@ void print_notes(const std::vector<std::string>& notes, const CommonOptions& com
 // Imports a file. Where the options leave it open, activations are computed again, and the number of machines doubled,
 // until the devices' memory is large enough; what was chosen is among the result's assumptions. Throws InputError.
 // `folder`: where the scenario will be, beside which a topology file is.
-Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file,
-                          const std::filesystem::path& folder);
+Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportChoices options,
+                          const std::string& model_file, const std::filesystem::path& folder);
+
+// Returns what the scenario of an imported file is made of: the file, which is then not opened again.
+std::shared_ptr<SharedParts> parts_of(const std::shared_ptr<const InputFile>& file);
 
 }  // namespace tandem

@@ -21,8 +21,11 @@
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "scenarios/expected_run.h"
+#include "scenarios/job.h"
 #include "scenarios/runner.h"
+#include "scenarios/scenario_flags.h"
 #include "scenarios/scenario_values.h"
+#include "scenarios/words.h"
 
 namespace tandem {
 namespace {
@@ -56,19 +59,20 @@ void write_traces(const Timeline& timeline, const std::string& pattern) {
 void check_traces(const RunFlags& flags, const Scenario& scenario) {
   if (flags.trace.empty() || !reports_for_job()) return;
   if (flags.trace.find(kWorkerMark) == std::string::npos) return check_writable(flags.trace);
-  const int workers = worker_count_for(scenario, flags.run);
+  const int workers = static_cast<int>(tasks_of(scenario).size());
   for (int worker = 0; worker < workers; ++worker) check_writable(trace_file(flags.trace, worker));
 }
 
 int run(RunFlags flags) {
   // Before anything is read, so that a file that ranks cannot read is reported only once.
-  join_processes(find_engine(flags.run.engine));
+  join_processes(find_engine(flags.changes.engine));
   const Output output(flags.common);
   ProgressLine progress(flags.common);
   progress.begin(flags.scenario);
-  const Scenario scenario = scenario_from(flags.scenario, flags.settings);
-  if (flags.run.engine.empty()) join_processes(find_engine(scenario.engine.name));
-  flags.run.topology = topology_from(flags.topology, flags.common, flags.import);
+  const Scenario of_file = scenario_from(flags.scenario, flags.settings);
+  if (flags.changes.engine.empty()) join_processes(find_engine(of_file.engine.name));
+  flags.changes.topology = topology_from(flags.topology, flags.common, flags.import);
+  const Scenario scenario = with_flags(of_file, flags.changes);
   check_traces(flags, scenario);
   flags.run.progress = progress.of_steps(scenario.name);
   RunResult result = [&] {
@@ -79,14 +83,12 @@ int run(RunFlags flags) {
   }();
   if (!reports_for_job()) return kOk;
   if (result.report.settings.contains("nccl") && result.report.deterministic && !flags.common.quiet) {
-    std::map<std::string, std::string> stated = scenario.engine.nccl;
-    stated.insert(flags.run.nccl.begin(), flags.run.nccl.end());
-    std::cerr << unread_nccl_variables(process_environment(), stated);
+    std::cerr << unread_nccl_variables(process_environment(), scenario.engine.nccl);
   }
-  add_expectation(result.report, scenario, flags.run);
+  add_expectation(result.report, of_file, flags.changes, flags.run);
   write_traces(result.timeline, flags.trace);
   const auto with_values = [&](nlohmann::ordered_json document) {
-    if (const ScenarioValues values = scenario_values(scenario); !values.empty()) document[kScenarioValues] = values;
+    if (const ScenarioValues values = scenario_values(of_file); !values.empty()) document[kScenarioValues] = values;
     return document;
   };
   if (output.json()) {
@@ -98,33 +100,30 @@ int run(RunFlags flags) {
   return report_expectations(scenario.expect, result.report);
 }
 
-// Adds the options that override the scenario.
-void add_overrides(CLI::App& command, RunFlags& flags) {
-  RunOptions& run = flags.run;
-  const std::map<std::string, ValueMode> values = {{"real", ValueMode::real}, {"none", ValueMode::none}};
-  const std::map<std::string, CollectiveFidelity> fidelities = {{"fluid", CollectiveFidelity::fluid},
-                                                                {"message", CollectiveFidelity::message}};
-  command.add_option("--engine", run.engine, "Run on this engine instead of the scenario's");
+// Adds the options that take the place of the scenario's values, whose reader checks them.
+void add_changes(CLI::App& command, RunFlags& flags) {
+  ScenarioFlags& changes = flags.changes;
+  command.add_option("--engine", changes.engine, "Run on this engine instead of the scenario's");
   CLI::Option* topology = command.add_option(
       "--topology", flags.topology,
       "Simulate this topology instead of the scenario's; beside a measurement, what the model expects");
   add_import_options(command, flags.import, topology);
-  command.add_option("--replicas", run.replicas, "Replicas of each worker")->check(CLI::Range(1, 1 << 20));
+  command.add_option("--replicas", changes.replicas, "Replicas of each worker")->type_name("INT");
   command
-      .add_option("--device-type", run.device_type,
+      .add_option("--device-type", changes.device_type,
                   "Run on devices of this type: cpu or gpu (default: the scenario's, or GPUs with an engine of GPUs)")
-      ->transform(device_types());
-  command.add_option("--workers", run.workers, "Workers that train")->check(CLI::Range(1, 1 << 20));
-  command.add_option("--steps", run.steps, "Steps, warm-up included")->check(CLI::Range(1, 1 << 30));
-  command.add_option("--cross-device-ops", run.cross_device_ops, "How replicas reduce their gradients")
+      ->check(one_of(names_of(device_type_words())));
+  command.add_option("--workers", changes.workers, "Workers that train")->type_name("INT");
+  command.add_option("--steps", changes.steps, "Steps, warm-up included")->type_name("INT");
+  command.add_option("--cross-device-ops", changes.cross_device_ops, "How replicas reduce their gradients")
       ->check(known_cross_device_ops());
-  command.add_option("--values", run.values, "Whether tensors hold values: real or none")
-      ->transform(CLI::CheckedTransformer(values).description("{real,none}"));
-  command.add_option("--collectives", run.collectives, "Fidelity of simulated collectives: fluid or message")
-      ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
-  add_nccl_option(command, run.nccl);
-  command.add_flag("!--no-symmetry", run.symmetry, "Simulate every worker, even those that do the same as others");
-  command.add_flag("--graphs", run.graphs, "Launch ops that come again as one CUDA graph");
+  command.add_option("--values", changes.values, "Whether tensors hold values: real or none")
+      ->check(one_of(names_of(value_words())));
+  command.add_option("--collectives", changes.collectives, "Fidelity of simulated collectives: fluid or message")
+      ->check(one_of(names_of(fidelity_words())));
+  add_nccl_option(command, changes.nccl);
+  command.add_flag("!--no-symmetry", changes.symmetry, "Simulate every worker, even those that do the same as others");
+  command.add_flag("--graphs", changes.graphs, "Launch ops that come again as one CUDA graph");
 }
 
 }  // namespace
@@ -134,7 +133,7 @@ void add_run(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RunFlags>();
   command->add_option("scenario", flags->scenario, "The scenario file; - is the standard input")->required();
   add_set_option(*command, flags->settings);
-  add_overrides(*command, *flags);
+  add_changes(*command, *flags);
   CLI::Option* trace = command->add_option(
       "--trace", flags->trace, "Write a Chrome trace to this file; with {worker} in its name, one for each worker");
   command

@@ -4,11 +4,13 @@
 #include "reports/report.h"
 #include "scenarios/runner.h"
 #include "scenarios/scenario.h"
+#include "scenarios/scenario_flags.h"
 
 namespace tandem {
 
-// Adds what the model expects of a measured run on the topology of the options or of the scenario. Does nothing for a
-// simulation, or without a topology. If the model cannot run the scenario on the topology, adds a note to the report.
-void add_expectation(Report& measured, const Scenario& scenario, const RunOptions& options);
+// Adds what the model expects of a measured run of the scenario with these flags and options, on the topology of the
+// flags or of the scenario. Does nothing for a simulation, or without a topology. If the model cannot run the scenario
+// on the topology, adds a note to the report.
+void add_expectation(Report& measured, const Scenario& scenario, const ScenarioFlags& flags, const RunOptions& options);
 
 }  // namespace tandem

@@ -20,18 +20,18 @@ std::string problem_of(const Scenario& scenario, const RunOptions& options, Expl
 
 }  // namespace
 
-Exploration explore_schedules(const Scenario& scenario, const RunOptions& options, int schedules,
+Exploration explore_schedules(Scenario scenario, const RunOptions& options, int schedules,
                               const std::function<void(std::uint64_t)>& begins) {
-  const EngineInfo& engine = engine_info(options.engine.empty() ? scenario.engine.name : options.engine);
+  const EngineInfo& engine = engine_info(scenario.engine.name);
   if (!engine.seeded_schedule) {
     throw InputError(
         {scenario.problem_at("engine", "engine '" + std::string(engine.name) +
                                            "' has no seeded schedule, so there are no schedules to explore")});
   }
+  scenario.topology = topology_for(scenario);  // once, since no two calibrations are equal
+  scenario.engine.symmetry = false;
   RunOptions run = options;
-  run.topology = topology_for(scenario, options);  // once, since no two calibrations are equal
   run.measures_scaling = false;
-  run.symmetry = false;
   run.schedule_seed.reset();
   int runs = 0;
   const auto progress = [&] {

@@ -15,7 +15,7 @@ namespace tandem {
 // is empty, with each seed before its run. Leaves the command that reproduces a failure to the caller.
 //
 // Throws InputError where the engine has no seeded schedule, and what run_scenario() throws for the run without a seed.
-Exploration explore_schedules(const Scenario& scenario, const RunOptions& options, int schedules,
+Exploration explore_schedules(Scenario scenario, const RunOptions& options, int schedules,
                               const std::function<void(std::uint64_t seed)>& begins = {});
 
 }  // namespace tandem

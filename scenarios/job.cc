@@ -17,23 +17,14 @@ int machines_of(const Scenario& scenario) {
   return scenario.topology ? std::max(1, scenario.topology->worker_count()) : 1;
 }
 
-void check_workers(const Scenario& scenario) {
-  const int workers = training_workers(scenario);
+// check_rules() checks a number of workers that is stated.
+void check_machines(const Scenario& scenario) {
   const int machines = machines_of(scenario);
-  if (workers > 1 && !strategy_info(scenario.strategy.name).several_workers) {
-    throw InputError({scenario.problem_at(
-        scenario.devices.workers ? "devices.workers" : "topology",
-        scenario.devices.workers
-            ? fmt::format("strategy '{}' runs on one worker; here are {}", scenario.strategy.name, workers)
-            : fmt::format("strategy '{}' runs on one worker; this topology has {} (write devices: {{workers: 1}} for "
-                          "the first one)",
-                          scenario.strategy.name, workers))});
-  }
-  if (machines > 1 && workers > machines) {
-    throw InputError(
-        {scenario.problem_at("devices.workers", fmt::format("topology '{}' has {} machines for {} workers",
-                                                            scenario.topology->name(), machines, workers))});
-  }
+  if (scenario.devices.workers || machines == 1 || strategy_info(scenario.strategy.name).several_workers) return;
+  throw InputError({scenario.problem_at(
+      "topology", fmt::format("strategy '{}' runs on one worker; this topology has {} (write devices: {{workers: 1}} "
+                              "for the first one)",
+                              scenario.strategy.name, machines))});
 }
 
 WorkerSpec worker_of(const Scenario& scenario, int index) {
@@ -113,7 +104,7 @@ int devices_in_step(const Scenario& scenario) {
 }
 
 std::vector<WorkerSpec> tasks_of(const Scenario& scenario) {
-  check_workers(scenario);
+  check_machines(scenario);
   const int workers = training_workers(scenario);
   const int servers = parameter_servers(scenario);
   std::vector<WorkerSpec> tasks;

@@ -26,8 +26,8 @@ int devices_in_step(const Scenario& scenario);
 
 // Returns all tasks of the job, those that train first. A single task is "localhost", as without a cluster. Parameter
 // servers are placed in turn on the machines where no worker trains, or on all machines if there is no such machine.
-// All tasks share the machine of a topology that has only one. Throws InputError if a strategy for one worker is given
-// several, or if there are fewer machines than workers.
+// All tasks share the machine of a topology that has only one. Throws InputError if the topology gives a strategy for
+// one worker several.
 std::vector<WorkerSpec> tasks_of(const Scenario& scenario);
 
 // Returns the machine whose CPU devices are short of cores, or come nearest to that; nothing if no task has CPU

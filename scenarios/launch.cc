@@ -105,13 +105,6 @@ bool are_tasks_of_tf_config() {
   return rank_of_process().count == 1 && !tasks_of_process().names.empty();
 }
 
-// Sets whether the first worker is the chief and, where the strategy uses parameter servers, how many there are.
-void take_jobs_of_tf_config(Scenario& scenario) {
-  const TaskCounts counts = described_by(process_environment()).counts;
-  scenario.devices.chief = counts.contains("chief");
-  if (parameter_servers(scenario) > 0 && counts.contains("ps")) scenario.devices.ps = counts.at("ps");
-}
-
 }  // namespace
 
 void take_task_of_tf_config() {
@@ -123,30 +116,46 @@ void take_task_of_tf_config() {
   }
 }
 
-void take_workers_of_launch(Scenario& scenario, const std::optional<int>& workers) {
+LaunchedJob* join_launch(const Scenario& scenario) {
   const EngineInfo* engine = find_engine(scenario.engine.name);
-  if (engine == nullptr) return;
+  if (engine == nullptr) return nullptr;
   check_engine_of_launch(*engine);
-  if (engine->join == nullptr) return;
+  if (engine->join == nullptr) return nullptr;
   take_task_of_tf_config();
   LaunchedJob* const job = engine->join();
-  if (job == nullptr) return check_lone_process(described_by(process_environment()));
-  if (are_tasks_of_tf_config()) take_jobs_of_tf_config(scenario);
+  if (job == nullptr) check_lone_process(described_by(process_environment()));
+  return job;
+}
+
+std::vector<ScenarioSetting> settings_of_launch(const Scenario& scenario, const std::string& workers) {
+  LaunchedJob* const job = join_launch(scenario);
+  if (job == nullptr) return {};
   const int ranks = job->rank().count;
-  const int servers = parameter_servers(scenario);
+  const std::string name = fmt::format("a launch of {} ranks", ranks);
+  std::vector<ScenarioSetting> settings;
+  int servers = parameter_servers(scenario);
+  if (are_tasks_of_tf_config()) {
+    const TaskCounts counts = described_by(process_environment()).counts;
+    settings.push_back({name, "devices.chief", counts.contains("chief") ? "true" : "false"});
+    if (servers > 0 && counts.contains("ps")) {
+      servers = counts.at("ps");
+      settings.push_back({name, "devices.ps", std::to_string(servers)});
+    }
+  }
   if (ranks <= servers) {
     throw InputError({scenario.problem_at(
         "devices", fmt::format("{} ranks were launched for {} parameter servers and at least one worker, each on a "
                                "rank of its own",
                                ranks, servers))});
   }
-  if (workers && *workers != ranks - servers) {
-    throw UnavailableError(
-        fmt::format("--workers {} on {} ranks: there is one worker a rank{}; launch {}", *workers, ranks,
-                    servers == 0 ? "" : fmt::format(", besides {} parameter servers", servers), *workers + servers));
+  if (!workers.empty() && workers != std::to_string(ranks - servers)) {
+    throw UnavailableError(fmt::format("--workers {} on {} ranks: there is one worker a rank{}; launch {}", workers,
+                                       ranks,
+                                       servers == 0 ? "" : fmt::format(", besides {} parameter servers", servers),
+                                       scenario.devices.workers.value_or(1) + servers));
   }
-  scenario.devices.workers = ranks - servers;
-  check_tf_config(tasks_of(scenario), job->rank(), process_environment());
+  settings.push_back({name, "devices.workers", std::to_string(ranks - servers)});
+  return settings;
 }
 
 void check_engine_of_launch(const EngineInfo& engine) {
@@ -173,7 +182,8 @@ void check_tf_config(const std::vector<WorkerSpec>& tasks, const Rank& rank, con
   const Described described = described_by(variables);
   if (rank.count == 1) return check_lone_process(described);
   refuse_evaluator(described, rank);
-  if (described.counts.empty()) return;
+  if (described.counts.empty() || tasks.size() != static_cast<std::size_t>(rank.count))
+    return;  // the engine refuses it
   const WorkerSpec& mine = tasks.at(static_cast<std::size_t>(rank.index));
   const std::string job = described.job.value_or(mine.job);
   const int task = described.task.value_or(mine.task);

@@ -17,11 +17,17 @@ namespace tandem {
 // processes. Throws UnavailableError, with what is wrong in TF_CONFIG.
 void take_task_of_tf_config();
 
-// Sets the number of workers that train to fit the launch, which has one task for each rank. Changes nothing for a
-// process that was not launched with others. `workers` is the number that the user asked for. Throws InputError for too
-// few ranks, and UnavailableError if the launch has another number than the user asked for, or as the next functions
-// do.
-void take_workers_of_launch(Scenario& scenario, const std::optional<int>& workers);
+// Joins the processes that were launched together with this one, over which the scenario's engine spreads a run.
+// Returns null for a process that is alone and for an engine that is not built or keeps runs in one process. Throws
+// UnavailableError as the functions here do.
+LaunchedJob* join_launch(const Scenario& scenario);
+
+// Returns what the launch decides of a scenario, as changes of its document: it has one task for each rank, so many
+// workers train; tasks of TF_CONFIG also say whether the first is the chief, and how many parameter servers there are.
+// Returns nothing for a process that was not launched with others. `workers`: the number that the user asked for; "":
+// none. Throws InputError for too few ranks, and UnavailableError if the launch has another number than the user asked
+// for, or as join_launch() does.
+std::vector<ScenarioSetting> settings_of_launch(const Scenario& scenario, const std::string& workers);
 
 // Throws UnavailableError if this process is a rank of a launch and the engine keeps runs in one process, where every
 // rank would run everything and write the same files; except in a job, whose rank 0 predicts on such an engine, and in

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
-#include "scenarios/job.h"
 #include "scenarios/named_files.h"
 #include "scenarios/shared_parts.h"
 #include "scenarios/words.h"
@@ -29,19 +28,29 @@ int gpus_of(const Scenario& scenario) {
   return scenario.topology ? static_cast<int>(scenario.topology->nodes_of(0, NodeKind::gpu).size()) : 0;
 }
 
-// Returns whether there are GPUs to compute on, in the topology or on this machine, as far as is known before the run.
-bool has_gpus(const Scenario& scenario) {
-  if (scenario.topology) return gpus_of(scenario) > 0;
+// Returns the type of device that a job computes on if its scenario states none.
+DeviceType usual_device(const Scenario& scenario) {
+  if (scenario.topology) return gpus_of(scenario) > 0 ? DeviceType::gpu : DeviceType::cpu;
   const EngineInfo* engine = find_engine(scenario.engine.name);
-  return engine != nullptr && engine->default_device == DeviceType::gpu;
+  return engine != nullptr ? engine->default_device : DeviceType::cpu;
+}
+
+// Returns why there are no GPUs in the topology and on this machine, as far as is known before the run, or nothing.
+std::string why_no_gpus(const Scenario& scenario) {
+  if (gpus_of(scenario) > 0) return "";
+  const EngineInfo& engine = engine_info(scenario.engine.name);
+  if (!engine.needs_topology) {
+    const bool has_some = std::ranges::count(engine.device_types, DeviceType::gpu) > 0;
+    return has_some ? "" : fmt::format("engine '{}' has no devices of type GPU", engine.name);
+  }
+  return scenario.topology ? "the machine of this topology has no GPUs"
+                           : "this machine is simulated by its processor only; name a topology with GPUs";
 }
 
 void read_device_type(const YamlReader& type, Scenario& scenario) {
-  const bool has_some = has_gpus(scenario);
-  scenario.devices.type = type.one_of(device_type_words(), has_some ? DeviceType::gpu : DeviceType::cpu);
-  if (scenario.devices.type != DeviceType::gpu || has_some || !type.diagnostics().empty()) return;
-  type.error(scenario.topology ? "the machine of this topology has no GPUs"
-                               : "this machine is simulated by its processor only; name a topology with GPUs");
+  scenario.devices.type = type.one_of(device_type_words(), usual_device(scenario));
+  if (scenario.devices.type != DeviceType::gpu || !type.diagnostics().empty()) return;
+  if (const std::string why = why_no_gpus(scenario); !why.empty()) type.error(why);
 }
 
 void read_count(const YamlReader& per_worker, const StrategyInfo* strategy, Scenario& scenario) {
@@ -49,21 +58,6 @@ void read_count(const YamlReader& per_worker, const StrategyInfo* strategy, Scen
   const bool is_single = strategy != nullptr && strategy->one_device;
   const int usual = on_gpus && !is_single ? std::max(1, gpus_of(scenario)) : 1;
   scenario.devices.per_worker = per_worker.integer(1, kMostDevices, usual);
-  if (is_single && scenario.devices.per_worker > 1) {
-    per_worker.error(fmt::format("strategy '{}' uses 1 device, found {}", strategy->name, scenario.devices.per_worker));
-  }
-}
-
-void read_workers(const YamlReader& workers, const StrategyInfo* strategy, Scenario& scenario) {
-  if (!workers) return;
-  const int count = workers.integer(1, kMostWorkers, 1);
-  const int machines = scenario.topology ? scenario.topology->worker_count() : kMostWorkers;
-  scenario.devices.workers = count;
-  if (count > 1 && strategy != nullptr && !strategy->several_workers) {
-    workers.error(fmt::format("strategy '{}' uses 1 worker, found {}", strategy->name, count));
-  } else if (count > machines) {
-    workers.error(fmt::format("more than the machines of the topology: {}, found {}", machines, count));
-  }
 }
 
 void read_servers(const YamlReader& servers, const StrategyInfo* strategy, Scenario& scenario) {
@@ -106,11 +100,10 @@ EngineSettings read_engine(const YamlReader& map) {
   // An engine that this build lacks is refused only when it is run, because it is unavailable, not a mistake.
   if (!engine.name.empty() && find_engine(engine.name) == nullptr) name.error(unknown_engine_text(engine.name));
   if (const YamlReader values = map.optional("values")) {
-    engine.values = values.one_of<ValueMode>({{"real", ValueMode::real}, {"none", ValueMode::none}});
+    engine.values = values.one_of(value_words(), ValueMode::real);
   }
   if (const YamlReader collectives = map.optional("collectives")) {
-    engine.collectives = collectives.one_of<CollectiveFidelity>(
-        {{"fluid", CollectiveFidelity::fluid}, {"message", CollectiveFidelity::message}});
+    engine.collectives = collectives.one_of(fidelity_words(), CollectiveFidelity::fluid);
   }
   for (const auto& [variable, value] : map.optional("nccl").entries()) engine.nccl[variable] = value.text();
   engine.graphs = map.optional("graphs").boolean(engine.graphs);
@@ -124,21 +117,18 @@ EngineSettings read_engine(const YamlReader& map) {
 
 void read_topology_value(const YamlReader& value, SharedParts& parts, Scenario& scenario) {
   if (!value) return;
-  const std::string known_as = scenario.name + ": " + text_of(*value.node());
-  scenario.topology = parts.topology(known_as);
-  if (scenario.topology) return;
-  read_new_topology(value, scenario);
-  if (scenario.topology) parts.add(known_as, scenario.topology);
+  scenario.topology = parts.get<Topology>(scenario.name + ": " + text_of(*value.node()), [&] {
+    read_new_topology(value, scenario);
+    return scenario.topology;
+  });
 }
 
 void read_devices(const YamlReader& map, Scenario& scenario) {
   const StrategyInfo* strategy = find_strategy(scenario.strategy.name);
   read_device_type(map.optional("type"), scenario);
   read_count(map.optional("per_worker"), strategy, scenario);
-  read_workers(map.optional("workers"), strategy, scenario);
-  if (const auto problem = device_count_problem(scenario)) {
-    map.error(*problem);
-    scenario.devices.per_worker = 1;
+  if (const YamlReader workers = map.optional("workers")) {
+    scenario.devices.workers = workers.integer(1, kMostWorkers, 1);
   }
   scenario.devices.chief = map.optional("chief").boolean(false);
   read_servers(map.optional("ps"), strategy, scenario);

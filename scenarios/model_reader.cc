@@ -22,16 +22,20 @@ void check_total(const YamlReader& stated, std::int64_t found, const char* what,
 }
 
 // Configurations of other programs are read as the tables of their layers.
-YamlDocument model_document(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& chosen) {
-  if (kind_of_file(path) == ImportKind::scenario) return YamlDocument::load(path);
+YamlDocument model_document(const InputFile& file, const std::map<std::string, std::int64_t>& chosen) {
+  if (file.kind() == ImportKind::scenario) return YamlDocument::parse(file.text(), file.name());
   const auto tokens = chosen.find("tokens");
-  return YamlDocument::parse(model_file_of(path, tokens == chosen.end() ? 0 : tokens->second), path.string());
+  return YamlDocument::parse(model_file_of(file, tokens == chosen.end() ? 0 : tokens->second), file.name());
 }
 
 }  // namespace
 
 Model read_model(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& chosen) {
-  const YamlDocument document = model_document(path, chosen);
+  return read_model(InputFile(path), chosen);
+}
+
+Model read_model(const InputFile& file, const std::map<std::string, std::int64_t>& chosen) {
+  const YamlDocument document = model_document(file, chosen);
   Diagnostics problems;
   const YamlReader root(document, problems);
   Model model;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/import/input_file.h"
 #include "strategies/model/model.h"
 
 namespace tandem {
@@ -14,6 +15,8 @@ namespace tandem {
 // Reads a model file, or a config.json of Hugging Face. `sizes` replace values under `sizes` of the file, by their
 // names. Throws InputError with every problem.
 Model read_model(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& sizes = {});
+// Does the same with a file that is open already.
+Model read_model(const InputFile& file, const std::map<std::string, std::int64_t>& sizes);
 
 // Returns the models that come with Tandem, sorted: "bert_large", "resnet50", ...
 std::vector<std::string> packaged_models();

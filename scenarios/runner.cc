@@ -19,89 +19,20 @@
 #include "scenarios/parallel_settings.h"
 #include "scenarios/parallel_training.h"
 #include "scenarios/run_facts.h"
+#include "scenarios/scenario_rules.h"
 #include "scenarios/size_check.h"
 #include "scenarios/training.h"
 #include "scenarios/unused_keys.h"
 #include "scenarios/workloads/trace_replay.h"
 #include "strategies/base/errors.h"
 #include "strategies/strategies.h"
+#include "topologies/base/strict_yaml.h"
 
 namespace tandem {
 namespace {
 
-// Checks what the options may have changed since the scenario was read.
-void check_strategy(const Scenario& scenario) {
-  const StrategySettings& strategy = scenario.strategy;
-  const StrategyInfo& info = strategy_info(strategy.name);
-  if (info.one_device && scenario.devices.per_worker != 1) {
-    throw InputError({scenario.problem_at(
-        "strategy.name", "'" + info.name + "' runs one replica, not " + std::to_string(scenario.devices.per_worker))});
-  }
-  const std::string& operations = strategy.cross_device_ops;
-  const bool can_be_chosen = std::count(info.cross_device_ops.begin(), info.cross_device_ops.end(), operations) > 0;
-  if (!operations.empty() && operations != "auto" && !can_be_chosen) {
-    throw InputError({scenario.problem_at("strategy.cross_device_ops", "strategy '" + info.name + "' has its own; '" +
-                                                                           operations + "' cannot be chosen")});
-  }
-}
-
-// Returns the flags that the options stand for, by the keys that they replace.
-std::map<std::string, std::string> flags_of(const Scenario& scenario, const RunOptions& options) {
-  std::map<std::string, std::string> flags;
-  const auto add = [&](bool is_given, const char* key, const char* flag) {
-    if (is_given) flags[key] = flag;
-  };
-  add(!options.engine.empty() && options.engine != scenario.engine.name, "engine.name", "--engine");
-  add(options.cross_device_ops.has_value(), "strategy.cross_device_ops", "--cross-device-ops");
-  add(options.values.has_value(), "engine.values", "--values");
-  add(options.collectives.has_value(), "engine.collectives", "--collectives");
-  add(options.graphs, "engine.graphs", "--graphs");
-  add(!options.symmetry, "engine.symmetry", "--no-symmetry");
-  for (const auto& [variable, value] : options.nccl) flags["engine.nccl." + variable] = "--nccl " + variable;
-  return flags;
-}
-
-// Returns the scenario with the options' changes.
-Scenario with_options(Scenario scenario, const RunOptions& options) {
-  scenario.devices.type = device_type_for(scenario, options);
-  scenario.flags = flags_of(scenario, options);
-  // If another engine is chosen, only those of the scenario's engine options are kept that mean the same on every
-  // engine.
-  if (!options.engine.empty() && options.engine != scenario.engine.name) {
-    const EngineInfo* other = find_engine(options.engine);
-    const bool graphs = scenario.engine.graphs && other != nullptr && other->graphs;
-    scenario.engine = {
-        .name = options.engine, .values = {}, .collectives = {}, .graphs = graphs, .records = scenario.engine.records};
-  }
-  if (options.topology) scenario.topology = options.topology;
-  if (options.replicas) scenario.devices.per_worker = *options.replicas;
-  if (options.workers) scenario.devices.workers = *options.workers;
-  take_workers_of_launch(scenario, options.workers);
-  if (options.steps) scenario.steps = *options.steps;
-  if (options.cross_device_ops) scenario.strategy.cross_device_ops = *options.cross_device_ops;
-  if (options.values) scenario.engine.values = options.values;
-  if (options.collectives) scenario.engine.collectives = options.collectives;
-  for (const auto& [variable, value] : options.nccl) scenario.engine.nccl[variable] = value;
-  if (options.graphs) scenario.engine.graphs = true;
-  if (!options.symmetry) scenario.engine.symmetry = false;
-  if (const auto problem = device_count_problem(scenario)) throw InputError({scenario.problem_at("devices", *problem)});
-  check_strategy(scenario);
-  if (const auto problem = parallel_problem(scenario)) {
-    throw InputError({scenario.problem_at(problem->path, problem->message)});
-  }
-  if (scenario.steps <= scenario.warmup_steps) {
-    throw InputError({scenario.problem_at("steps", "must be more than the warm-up steps")});
-  }
-  return scenario;
-}
-
-std::shared_ptr<const Topology> topology_of(const Scenario& scenario) {
-  if (scenario.topology || !engine_info(scenario.engine.name).needs_topology) return scenario.topology;
-  return machine_topology(machine_engine().name, {.max_devices = 0, .quick = true, .progress = {}});
-}
-
 std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) {
-  scenario.topology = topology_of(scenario);
+  scenario.topology = topology_for(scenario);
   EngineOptions options;
   options.workers = tasks_of(scenario);
   if (engine_info(scenario.engine.name).needs_topology) options.topology = scenario.topology;
@@ -203,7 +134,7 @@ bool has_symmetry(const Scenario& scenario, const RunOptions& options) {
 RunResult run_once(Scenario scenario, const RunOptions& options) {
   RunResult result;
   const bool is_prediction = engine_info(scenario.engine.name).needs_topology;
-  if (is_prediction) scenario.topology = topology_of(scenario);
+  if (is_prediction) scenario.topology = topology_for(scenario);
   const std::optional<MemoryNeed> memory = is_prediction ? memory_need(scenario) : std::nullopt;
   check_memory(scenario, memory);
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);
@@ -292,45 +223,34 @@ double throughput_alone(const Scenario& scenario) {
 }  // namespace
 
 RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
-  const Scenario changed = with_options(scenario, options);
+  Diagnostics problems;
+  check_rules(scenario, problems);
+  problems.throw_if_any();
+  if (const LaunchedJob* job = join_launch(scenario)) {
+    check_tf_config(tasks_of(scenario), job->rank(), process_environment());
+  }
   try {
-    RunResult result = run_once(changed, options);
-    if (changed.devices.workers != scenario.devices.workers && !options.workers) {
-      result.report.notes.push_back(fmt::format("{} workers, one a rank of the launch; the scenario has {}",
-                                                training_workers(changed), training_workers(scenario)));
-    }
-    if (changed.devices.type != scenario.devices.type && !options.device_type) {
-      result.report.notes.push_back("computed on GPUs, the default of engine '" + changed.engine.name +
-                                    "'; --device-type cpu computes on the scenario's CPU devices");
-    }
-    add_notes_of_unused_keys(changed, result);
+    RunResult result = run_once(scenario, options);
+    std::vector<std::string>& notes = result.report.notes;
+    notes.insert(notes.end(), scenario.notes.begin(), scenario.notes.end());
+    add_notes_of_unused_keys(scenario, result);
     // Weak scaling: one replica with its share of the batch. Simulations only, since they take no machine time.
     if (options.measures_scaling && result.report.deterministic && result.report.replicas > 1 &&
-        devices_of_one_replica(changed) <= changed.devices.per_worker) {
-      const double one = throughput_alone(one_replica_of(changed, result.report.replicas));
+        devices_of_one_replica(scenario) <= scenario.devices.per_worker) {
+      const double one = throughput_alone(one_replica_of(scenario, result.report.replicas));
       if (one > 0) result.report.scaling_efficiency = result.report.throughput() / (one * result.report.replicas);
     }
     return result;
   } catch (const StrategyError& error) {  // the scenario's strategy cannot do what its other parts ask for
-    throw InputError({changed.problem_at("strategy", error.what())});
+    throw InputError({scenario.problem_at("strategy", error.what())});
   } catch (const ImpossibleError& error) {
-    throw InputError({changed.problem_at(error.part(), error.what())});
+    throw InputError({scenario.problem_at(error.part(), error.what())});
   }
 }
 
-std::shared_ptr<const Topology> topology_for(const Scenario& scenario, const RunOptions& options) {
-  return topology_of(with_options(scenario, options));
-}
-
-int worker_count_for(const Scenario& scenario, const RunOptions& options) {
-  return static_cast<int>(tasks_of(with_options(scenario, options)).size());
-}
-
-DeviceType device_type_for(const Scenario& scenario, const RunOptions& options) {
-  if (options.device_type) return *options.device_type;
-  const bool is_chosen = !options.engine.empty() && options.engine != scenario.engine.name;
-  return is_chosen && engine_info(options.engine).default_device == DeviceType::gpu ? DeviceType::gpu
-                                                                                    : scenario.devices.type;
+std::shared_ptr<const Topology> topology_for(const Scenario& scenario) {
+  if (scenario.topology || !engine_info(scenario.engine.name).needs_topology) return scenario.topology;
+  return machine_topology(machine_engine().name, {.max_devices = 0, .quick = true, .progress = {}});
 }
 
 }  // namespace tandem

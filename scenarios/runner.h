@@ -14,24 +14,12 @@
 
 namespace tandem {
 
-// What may override a scenario: the flags of the command line.
+// How a scenario is run.
 struct RunOptions {
-  std::string engine;                        // empty: the scenario's
-  std::shared_ptr<const Topology> topology;  // empty: the scenario's
-  std::optional<DeviceType> device_type;
-  std::optional<int> replicas;  // of each worker
-  std::optional<int> workers;
-  std::optional<int> steps;
-  std::optional<std::string> cross_device_ops;
-  std::optional<ValueMode> values;
-  std::optional<CollectiveFidelity> collectives;
-  std::map<std::string, std::string> nccl{};          // override those of the scenario
-  bool graphs = false;                                // true: even where the scenario does not ask for them
-  bool symmetry = true;                               // false: even where the scenario leaves it to the engine
-  std::optional<std::uint64_t> schedule_seed;         // see EngineOptions::schedule_seed
-  double memory_share = 1;                            // of this machine's memory: others run at the same time
-  bool measures_scaling = true;                       // run simulations again, on one replica, for scaling_efficiency
-  std::function<void(int step, int steps)> progress;  // called from worker 0 after each step; may be empty
+  std::optional<std::uint64_t> schedule_seed{};         // see EngineOptions::schedule_seed
+  double memory_share = 1;                              // of this machine's memory: others run at the same time
+  bool measures_scaling = true;                         // run simulations again, on one replica, for scaling_efficiency
+  std::function<void(int step, int steps)> progress{};  // called from worker 0 after each step; may be empty
 };
 
 struct RunResult {
@@ -41,18 +29,12 @@ struct RunResult {
   std::vector<int> machines{};                 // of the topology, by worker
 };
 
-// Runs the scenario. Throws InputError, with the place in the file, for a scenario that the engine cannot run;
-// UnavailableError for an engine or device that is not there; RunError for a run that fails.
+// Runs the scenario. Throws InputError, with the place in the file, for a scenario that breaks a rule or that the
+// engine cannot run; UnavailableError for an engine or device that is not there; RunError for a run that fails.
 RunResult run_scenario(const Scenario& scenario, const RunOptions& options = {});
 
-// The functions below return what run_scenario() would use, without a run. They throw what it throws. Returns the
-// topology of the options, else of the scenario. If neither names one, calibrates this machine for an engine that
-// models a machine, and returns null for an engine that runs on this machine.
-std::shared_ptr<const Topology> topology_for(const Scenario& scenario, const RunOptions& options);
-// Returns the number of all workers of the job, parameter servers included.
-int worker_count_for(const Scenario& scenario, const RunOptions& options);
-// Returns the type of device to compute on: that of the options; else GPUs if the options choose an engine whose
-// default device is a GPU; else that of the scenario.
-DeviceType device_type_for(const Scenario& scenario, const RunOptions& options);
+// Returns the topology that run_scenario() would use, without a run: the scenario's. If it names none, calibrates this
+// machine for an engine that models a machine, and returns null for an engine that runs on this machine.
+std::shared_ptr<const Topology> topology_for(const Scenario& scenario);
 
 }  // namespace tandem

@@ -23,6 +23,7 @@
 
 namespace tandem {
 
+class SharedParts;
 class YamlDocument;
 struct RankTrace;
 struct SweepSettings;
@@ -128,30 +129,39 @@ struct Scenario {
   int warmup_steps = 0;  // how many of the first steps the report's figures leave out
   Expectations expect;
   std::shared_ptr<const SweepSettings> sweep{};  // null: none
-  std::map<std::string, std::string> flags{};    // by key: the flag of the command line that gave its value
+
+  // Of a scenario that flags of the command line, or a launch, have changed (with_flags()): by key, the flag that gave
+  // the value or left the key out, "" for a launch; and what a report has to say of these changes.
+  std::map<std::string, std::string> flags{};
+  std::vector<std::string> notes{};
 
   // The hash of the content (not the comments or the layout) of the file and of the files it names: content_hash().
+  // Flags do not change it.
   std::string hash;
 
   // Makes a diagnostic that points at `path`, such as "engine.name", in the file, or at the nearest map around it. For
   // problems that are found after reading.
   Diagnostic problem_at(std::string_view path, std::string message) const;
   std::shared_ptr<const YamlDocument> document{};
+  std::shared_ptr<const SharedParts> parts{};  // what was made of the files that the document names; may be null
 };
 
 // A value that takes the place of the scenario's own, as one of a sweep does.
 struct ScenarioSetting {
-  std::string name;   // in messages: "--set workload.batch=64"
-  std::string path;   // "workload.batch"
-  std::string value;  // in YAML; "~" leaves the key out
+  std::string name;    // in messages: "--set workload.batch=64", "--steps 3"
+  std::string path;    // "workload.batch"
+  std::string value;   // in YAML; "~" leaves the key out
+  std::string flag{};  // in Scenario::flags: "--steps"; empty for --set and for what no flag says
 };
 
 // Reads a scenario strictly. Throws one InputError with every problem of the file and of the files it names.
 Scenario load_scenario(const std::filesystem::path& path, const std::vector<ScenarioSetting>& settings = {});
 
 // Reads text in memory likewise. `file` names it in messages; files that it names are relative to the folder of `file`.
+// `parts`: what was made of these before; null: nothing.
 Scenario parse_scenario(std::string_view text, const std::string& file,
-                        const std::vector<ScenarioSetting>& settings = {});
+                        const std::vector<ScenarioSetting>& settings = {},
+                        const std::shared_ptr<const SharedParts>& parts = nullptr);
 
 // The name in messages of a scenario from the standard input; files that it names are relative to the working folder.
 inline constexpr std::string_view kStandardInput = "<stdin>";

@@ -10,9 +10,13 @@
 
 namespace tandem {
 
-// Reads a document as load_scenario() does, but computes no hash, and takes topologies and models from `parts` where
-// these have them. Throws InputError as it does.
-Scenario read_scenario_document(YamlDocument document, SharedParts& parts);
+// Returns the document with these settings: YamlDocument::with_settings().
+YamlDocument with_settings(std::shared_ptr<const YamlDocument> document, const std::vector<ScenarioSetting>& settings);
+
+// Reads a document as load_scenario() does, but computes no hash, and takes what it names from `parts` where these have
+// it. `topology` takes the place of the document's; null: none does. Throws InputError as it does.
+Scenario read_scenario_document(YamlDocument document, SharedParts& parts,
+                                std::shared_ptr<const Topology> topology = nullptr);
 
 // Reports the keys of the document that mean nothing, and no other problems.
 Diagnostics unknown_keys_of(YamlDocument document, SharedParts& parts);

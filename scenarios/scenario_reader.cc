@@ -5,8 +5,8 @@
 
 #include "scenarios/content_hash.h"
 #include "scenarios/machine_reader.h"
-#include "scenarios/parallel_settings.h"
 #include "scenarios/scenario_document.h"
+#include "scenarios/scenario_rules.h"
 #include "scenarios/strategy_reader.h"
 #include "scenarios/sweep/sweep_settings.h"
 #include "scenarios/workload_reader.h"
@@ -31,10 +31,13 @@ std::string name_of_file(const std::string& file) {
 
 class ScenarioReader {
  public:
-  ScenarioReader(std::shared_ptr<const YamlDocument> document, SharedParts& parts, Diagnostics& problems)
+  // `topology`: instead of the document's; may be null.
+  ScenarioReader(std::shared_ptr<const YamlDocument> document, SharedParts& parts,
+                 std::shared_ptr<const Topology> topology, Diagnostics& problems)
       : problems_(problems), root_(*document, problems), parts_(parts) {
     scenario_.file = document->file();
     scenario_.document = std::move(document);
+    scenario_.topology = std::move(topology);
   }
 
   // finish() reports the keys that mean nothing.
@@ -45,10 +48,12 @@ class ScenarioReader {
     scenario_.workload = read_workload(root_.required("workload"), folder(), parts_);
     scenario_.strategy = read_strategy(root_.optional("strategy"));
     scenario_.engine = read_engine(root_.optional("engine"));
-    read_topology_value(root_.optional("topology"), parts_, scenario_);
+    const YamlReader topology = root_.optional("topology");
+    if (!scenario_.topology) read_topology_value(topology, parts_, scenario_);
     read_devices(root_.optional("devices"), scenario_);
-    check_parallel();
-    read_steps();
+    scenario_.steps = root_.required("steps").integer(1, kMostSteps, kMostSteps);
+    scenario_.warmup_steps = root_.optional("warmup_steps").integer(0, kMostSteps, 0);
+    check_rules(scenario_, problems_);
     read_expectations(root_.optional("expect"));
     scenario_.sweep = read_sweep(root_.optional("sweep"), *scenario_.document);
   }
@@ -57,24 +62,6 @@ class ScenarioReader {
 
  private:
   fs::path folder() const { return fs::path(scenario_.file).parent_path(); }
-
-  void check_parallel() {
-    if (!problems_.empty()) return;
-    if (const auto problem = parallel_problem(scenario_)) {
-      problems_.add(scenario_.problem_at(problem->path, problem->message));
-    }
-  }
-
-  void read_steps() {
-    const YamlReader steps = root_.required("steps");
-    const YamlReader warmup = root_.optional("warmup_steps");
-    scenario_.steps = steps.integer(1, kMostSteps, kMostSteps);
-    scenario_.warmup_steps = warmup.integer(0, kMostSteps, 0);
-    if (scenario_.steps <= scenario_.warmup_steps) {
-      warmup.error(
-          fmt::format("no step remains to be measured: {} of {} are warm-up", scenario_.warmup_steps, scenario_.steps));
-    }
-  }
 
   void read_expectations(const YamlReader& map) {
     Expectations& expect = scenario_.expect;
@@ -115,22 +102,33 @@ void refuse_stored_result(const YamlDocument& document) {
                                                     kind->value->text))});
 }
 
-Scenario read_hashed(YamlDocument document, const std::vector<ScenarioSetting>& settings) {
-  std::vector<YamlDocument::Setting> of_document;
-  for (const auto& [name, path, value] : settings) of_document.push_back({name, path, value});
-  SharedParts parts;
-  Scenario scenario = read_scenario_document(YamlDocument::with_settings(std::move(document), of_document), parts);
+YamlDocument with_settings(YamlDocument document, const std::vector<ScenarioSetting>& settings) {
+  if (settings.empty()) return document;
+  return with_settings(std::make_shared<const YamlDocument>(std::move(document)), settings);
+}
+
+Scenario read_hashed(YamlDocument document, const std::vector<ScenarioSetting>& settings,
+                     const std::shared_ptr<const SharedParts>& known) {
+  auto parts = known ? std::make_shared<SharedParts>(*known) : std::make_shared<SharedParts>();
+  Scenario scenario = read_scenario_document(with_settings(std::move(document), settings), *parts);
   scenario.hash = content_hash(scenario);
+  scenario.parts = std::move(parts);
   return scenario;
 }
 
 }  // namespace
 
-Scenario read_scenario_document(YamlDocument parsed, SharedParts& parts) {
+YamlDocument with_settings(std::shared_ptr<const YamlDocument> document, const std::vector<ScenarioSetting>& settings) {
+  std::vector<YamlDocument::Setting> of_document;
+  for (const ScenarioSetting& one : settings) of_document.push_back({one.name, one.path, one.value});
+  return YamlDocument::with_settings(std::move(document), of_document);
+}
+
+Scenario read_scenario_document(YamlDocument parsed, SharedParts& parts, std::shared_ptr<const Topology> topology) {
   refuse_stored_result(parsed);
   Diagnostics problems;
   auto document = std::make_shared<const YamlDocument>(std::move(parsed));
-  ScenarioReader reader(document, parts, problems);
+  ScenarioReader reader(document, parts, std::move(topology), problems);
   reader.read();
   reader.finish();
   parts.settle(problems.empty());
@@ -141,7 +139,7 @@ Scenario read_scenario_document(YamlDocument parsed, SharedParts& parts) {
 Diagnostics unknown_keys_of(YamlDocument parsed, SharedParts& parts) {
   Diagnostics problems;
   auto document = std::make_shared<const YamlDocument>(std::move(parsed));
-  ScenarioReader reader(document, parts, problems);
+  ScenarioReader reader(document, parts, nullptr, problems);
   reader.read();
   problems = {};
   reader.finish();
@@ -150,11 +148,12 @@ Diagnostics unknown_keys_of(YamlDocument parsed, SharedParts& parts) {
 }
 
 Scenario load_scenario(const fs::path& path, const std::vector<ScenarioSetting>& settings) {
-  return read_hashed(YamlDocument::load(path), settings);
+  return read_hashed(YamlDocument::load(path), settings, nullptr);
 }
 
-Scenario parse_scenario(std::string_view text, const std::string& file, const std::vector<ScenarioSetting>& settings) {
-  return read_hashed(YamlDocument::parse(text, file), settings);
+Scenario parse_scenario(std::string_view text, const std::string& file, const std::vector<ScenarioSetting>& settings,
+                        const std::shared_ptr<const SharedParts>& parts) {
+  return read_hashed(YamlDocument::parse(text, file), settings, parts);
 }
 
 }  // namespace tandem

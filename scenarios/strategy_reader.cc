@@ -70,7 +70,8 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   read("context", kMostAlongAnAxis, sizes_are_given, mesh.context);
   read("expert", kMostAlongAnAxis, sizes_are_given, mesh.expert);
   if (division == nullptr) return;
-  for (const char* key : {"cross_device_ops", "num_packs", "bytes_per_pack"}) {
+  if (strategy.cross_device_ops != "auto") does_not_use(map.optional("cross_device_ops"), strategy.name);
+  for (const char* key : {"num_packs", "bytes_per_pack"}) {
     if (map.has(key)) does_not_use(map.optional(key), strategy.name);
   }
 }

@@ -69,7 +69,7 @@ std::vector<std::string> operations_of(const StrategyInfo& info, const std::vect
 Scenario variant_of(const Scenario& scenario, const std::optional<std::string>& strategy, const std::string& operations,
                     const TrainingTasks& tasks) {
   const std::string name = "--all";
-  std::vector<YamlDocument::Setting> settings;
+  std::vector<ScenarioSetting> settings{{name, "sweep", "~"}};
   if (strategy) {
     settings.push_back({name, "strategy", *strategy});
   } else if (operations != "auto") {
@@ -78,10 +78,10 @@ Scenario variant_of(const Scenario& scenario, const std::optional<std::string>& 
   settings.push_back({name, "devices.workers", std::to_string(tasks.workers)});
   settings.push_back({name, "devices.per_worker", std::to_string(tasks.per_worker)});
   settings.push_back({name, "devices.ps", tasks.servers > 0 ? std::to_string(tasks.servers) : "~"});
-  SharedParts parts;
-  Scenario variant = read_scenario_document(
-      YamlDocument::with_settings(YamlDocument::changed(scenario.document, {{"sweep", nullptr}}), settings), parts);
+  auto parts = scenario.parts ? std::make_shared<SharedParts>(*scenario.parts) : std::make_shared<SharedParts>();
+  Scenario variant = read_scenario_document(with_settings(scenario.document, settings), *parts);
   variant.hash = content_hash(variant);
+  variant.parts = std::move(parts);
   return variant;
 }
 

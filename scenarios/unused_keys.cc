@@ -215,32 +215,35 @@ constexpr Rule kRules[] = {
     {"sweep", why_sweep},
 };
 
-// Returns whether the file has the key, whatever the command line says.
-bool is_in_file(const Scenario& scenario, std::string_view key) {
-  return scenario.document && node_at(scenario.document->root(), key) != nullptr;
+// Returns the value that the file, a setting or a flag gives the key; null: none does.
+const YamlNode* value_of(const Scenario& scenario, std::string_view key) {
+  return scenario.document ? node_at(scenario.document->root(), key) : nullptr;
 }
 
 // Returns the key as the user gave it, in the file or by a flag; empty: not at all.
 std::string key_as_given(const Scenario& scenario, const std::string& key) {
+  if (value_of(scenario, key) == nullptr) return "";
   const auto flag = scenario.flags.find(key);
-  if (flag != scenario.flags.end()) return flag->second;
-  return is_in_file(scenario, key) ? key : "";
+  return flag == scenario.flags.end() ? key : flag->second;
 }
 
 // Another engine than the scenario's takes none of these keys from it.
 void find_keys_of_other_engine(const Run& run, UnusedKeys& unused) {
+  const std::map<std::string, std::string>& flags = run.scenario.flags;
   for (const char* key : {"engine.values", "engine.collectives", "engine.nccl", "engine.symmetry"}) {
-    if (!is_in_file(run.scenario, key) || run.scenario.flags.contains(key)) continue;
+    const auto flag = flags.find(key);
+    if (flag == flags.end() || flag->second != flags.at("engine.name")) continue;
     unused.add(key, fmt::format("it is for the scenario's own engine, and this is {}", run.engine_text()));
   }
 }
 
 void find_keys_of_trace(const Run& run, UnusedKeys& unused) {
-  if (!is_in_file(run.scenario, "strategy")) return;
-  const YamlNode* strategy = node_at(run.scenario.document->root(), "strategy");
+  const YamlNode* strategy = value_of(run.scenario, "strategy");
+  if (strategy == nullptr) return;
   for (const YamlNode::Entry& entry : strategy->entries) {
-    if (entry.key != "name")
-      unused.add("strategy." + entry.key, "a trace does what was recorded, whatever the strategy");
+    if (entry.key == "name") continue;
+    unused.add(key_as_given(run.scenario, "strategy." + entry.key),
+               "a trace does what was recorded, whatever the strategy");
   }
 }
 

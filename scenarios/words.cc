@@ -9,8 +9,16 @@
 
 namespace tandem {
 
-std::vector<std::pair<std::string, DeviceType>> device_type_words() {
+Words<DeviceType> device_type_words() {
   return {{"cpu", DeviceType::cpu}, {"gpu", DeviceType::gpu}};
+}
+
+Words<ValueMode> value_words() {
+  return {{"real", ValueMode::real}, {"none", ValueMode::none}};
+}
+
+Words<CollectiveFidelity> fidelity_words() {
+  return {{"fluid", CollectiveFidelity::fluid}, {"message", CollectiveFidelity::message}};
 }
 
 void check_known(const YamlReader& value, std::string_view what, const std::string& word,

@@ -26,11 +26,14 @@ constexpr PackagedFiles kDataSets{"data set", "scenarios/data", ".csv", "digits"
 constexpr PackagedFiles kTexts{"text", "scenarios/data", ".txt", "alice"};
 constexpr PackagedFiles kModels{"model", "scenarios/models", ".yaml", ""};
 
-MlpSettings read_mlp(const YamlReader& map, const fs::path& folder) {
+MlpSettings read_mlp(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
   MlpSettings mlp;
   const YamlReader data = map.optional("data");
-  const auto file = packaged_or_file(data, folder, kDataSets);
-  if (file) mlp.rows = included(data, [&] { return std::make_shared<const LabelledRows>(read_labelled_rows(*file)); });
+  if (const auto file = packaged_or_file(data, folder, kDataSets)) {
+    mlp.rows = parts.get<LabelledRows>(file->string(), [&] {
+      return included(data, [&] { return std::make_shared<const LabelledRows>(read_labelled_rows(*file)); });
+    });
+  }
   if (const YamlReader hidden = map.optional("hidden")) {
     mlp.hidden.clear();
     for (const YamlReader& size : hidden.list()) mlp.hidden.push_back(size.integer(1, 65536, 1));
@@ -53,17 +56,18 @@ std::map<std::string, std::int64_t> read_sizes(const YamlReader& map) {
   return sizes;
 }
 
-// Reads a model with these sizes, or takes it from `parts` if it is there.
+// Reads a model with these sizes, or takes it, or its open file, from `parts` if it is there.
 Model read_shared_model(const YamlReader& value, const fs::path& file, const std::map<std::string, std::int64_t>& sizes,
                         SharedParts& parts) {
   std::string known_as = file.string();
   for (const auto& [name, size] : sizes) known_as += fmt::format(", {}: {}", name, size);
-  std::shared_ptr<const Model> model = parts.model(known_as);
-  if (!model) {
-    model = std::make_shared<const Model>(included(value, [&] { return read_model(file, sizes); }));
-    parts.add(known_as, model);
-  }
-  return *model;
+  const auto model = parts.get<Model>(known_as, [&] {
+    return included(value, [&] {
+      const auto opened = parts.find<InputFile>(file.lexically_normal().string());
+      return std::make_shared<const Model>(opened ? read_model(*opened, sizes) : read_model(InputFile(file), sizes));
+    });
+  });
+  return model ? *model : Model{};
 }
 
 std::shared_ptr<const std::string> read_text(const YamlReader& value, const fs::path& file, std::int64_t tokens) {
@@ -153,7 +157,7 @@ void check_accumulation(const YamlReader& map, const LayersSettings& layers, int
 }
 
 // Reads the changes to what the ranks did.
-void read_retiming(const YamlReader& map, const YamlReader& files, TraceSettings& trace) {
+Retiming read_retiming(const YamlReader& map) {
   constexpr std::int64_t kMostReplicas = 1 << 20;
   Retiming wanted;
   wanted.replicas = map.optional("replicas").integer(2, kMostReplicas, 0);
@@ -161,6 +165,10 @@ void read_retiming(const YamlReader& map, const YamlReader& files, TraceSettings
   constexpr double kMostBucket = 1e12;
   wanted.bucket_bytes = static_cast<std::int64_t>(bucket.quantity(Dimension::bytes, {.most = kMostBucket}));
   wanted.is_divided = map.optional("gradients").one_of<bool>({{"recorded", false}, {"divided", true}}, false);
+  return wanted;
+}
+
+void retime(const Retiming& wanted, const YamlReader& files, TraceSettings& trace) {
   if (!trace.ranks || wanted.is_none()) return;
   const std::shared_ptr<const std::vector<RankTrace>> recorded = trace.ranks;
   trace.replica_size = std::max(1, replica_size(recorded->front()));
@@ -180,8 +188,7 @@ void read_retiming(const YamlReader& map, const YamlReader& files, TraceSettings
   }
 }
 
-TraceSettings read_trace(const YamlReader& map, const fs::path& folder) {
-  TraceSettings trace;
+TraceSettings read_trace(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
   const YamlReader files = map.required("files");
   std::vector<fs::path> found;
   for (const YamlReader& file : files.list()) {
@@ -189,10 +196,16 @@ TraceSettings read_trace(const YamlReader& map, const fs::path& folder) {
   }
   if (files.is_list() && files.list().empty()) files.error("needs a file for at least one rank");
   const auto ranks = static_cast<int>(map.optional("ranks").integer(1, kMostRanksOfJob, 0));
-  if (!found.empty()) trace.ranks = included(files, [&] { return read_traces(found, ranks); });
-  if (trace.ranks) trace.world = trace.ranks->front().world;
-  read_retiming(map, files, trace);
-  return trace;
+  const Retiming wanted = read_retiming(map);
+  if (found.empty()) return {};
+  const auto trace = parts.get<TraceSettings>(fmt::format("{}: {}", folder.string(), text_of(*map.node())), [&] {
+    auto read = std::make_shared<TraceSettings>();
+    read->ranks = included(files, [&] { return read_traces(found, ranks); });
+    if (read->ranks) read->world = read->ranks->front().world;
+    retime(wanted, files, *read);
+    return read;
+  });
+  return *trace;
 }
 
 }  // namespace
@@ -203,13 +216,13 @@ WorkloadSettings read_workload(const YamlReader& map, const fs::path& folder, Sh
   const YamlReader kind_word = map.required("kind");
   const Kind kind = kind_word.one_of<Kind>({{"mlp", Kind::mlp}, {"layers", Kind::layers}, {"trace", Kind::trace}});
   if (kind == Kind::trace) {
-    workload.kind = read_trace(map, folder);
+    workload.kind = read_trace(map, folder, parts);
     return workload;
   }
   workload.batch = map.required("batch").integer(1, kMostBatch, 1);
   if (const YamlReader spread = map.optional("spread")) workload.spread = spread.number({.least = 0, .most = 1});
   if (kind == Kind::mlp) {
-    workload.kind = read_mlp(map, folder);
+    workload.kind = read_mlp(map, folder, parts);
   } else {
     workload.kind = read_layers(map, folder, parts);
     check_accumulation(map, std::get<LayersSettings>(workload.kind), workload.batch);

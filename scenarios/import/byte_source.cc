@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include "engine/run_phase.h"
 #include "topologies/base/error.h"
 #include "topologies/base/machine_memory.h"
@@ -26,15 +23,16 @@ constexpr int kGzipWindow = 15 + 16;  // zlib's number for gzip with the largest
 
 }  // namespace
 
-ByteSource::ByteSource(const std::filesystem::path& file, Reads reads) : name_(file.string()), reads_(reads) {
-  std::error_code ignored;
-  const auto kind = std::filesystem::status(file, ignored).type();
-  if (kind == std::filesystem::file_type::not_found) fail("no such file");
-  if (kind == std::filesystem::file_type::directory) fail("is a folder; expected a file");
-  if (kind != std::filesystem::file_type::regular) fail("is no regular file; copy what it gives to one first");
-  file_.reset(std::fopen(name_.c_str(), "rb"));
-  if (!file_) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
-  size_ = static_cast<std::int64_t>(std::filesystem::file_size(file, ignored));
+ByteSource::ByteSource(const InputFile& file, Reads reads) : file_(file), name_(file.name()), reads_(reads) {
+  begin();
+}
+
+ByteSource::ByteSource(const std::filesystem::path& file, Reads reads)
+    : own_(file), file_(*own_), name_(file.string()), reads_(reads) {
+  begin();
+}
+
+void ByteSource::begin() {
   packed_.resize(kPiece);
   held_ = read();
   if (held_ >= 2 && packed_[0] == '\x1f' && packed_[1] == '\x8b') begin_unpacking();
@@ -54,10 +52,10 @@ void ByteSource::fail_here(const std::string& message) {
 }
 
 std::size_t ByteSource::read() {
-  const std::size_t count = std::fread(packed_.data(), 1, packed_.size(), file_.get());
-  if (count == 0 && std::ferror(file_.get()) != 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  has_failed_ = true;  // unless it returns
+  const std::size_t count = file_.read(read_bytes_, packed_);
+  has_failed_ = false;
   read_bytes_ += static_cast<std::int64_t>(count);
-  if (read_bytes_ > size_) fail("grows while it is read: wait for its writer to end, or copy it first");
   if (reads_ == Reads::beginning) return count;
   if (read_bytes_ / kBetweenEstimates > (read_bytes_ - static_cast<std::int64_t>(count)) / kBetweenEstimates) {
     estimate_rest();
@@ -68,9 +66,9 @@ std::size_t ByteSource::read() {
 // Refuses a trace whose rest has no room, and tells those who wait how much has been read.
 void ByteSource::estimate_rest() {
   const double ratio = is_packed() ? static_cast<double>(unpacked_bytes_) / static_cast<double>(read_bytes_) : 1;
-  const double rest = static_cast<double>(size_ - read_bytes_) * ratio;
+  const double rest = static_cast<double>(file_.size_bytes() - read_bytes_) * ratio;
   check_memory(name_ + ": the rest of this trace", rest * kMemoryOfAByte, "a trace of fewer steps needs less");
-  tell_phase({.text = fmt::format("reads {}, {} % of it", name_, 100 * read_bytes_ / size_)});
+  tell_phase({.text = fmt::format("reads {}, {} % of it", name_, 100 * read_bytes_ / file_.size_bytes())});
 }
 
 void ByteSource::begin_unpacking() {
@@ -119,7 +117,7 @@ std::string_view ByteSource::unpack() {
   return {unpacked_.data(), count};
 }
 
-std::string beginning_of(const std::filesystem::path& file, std::int64_t most) {
+std::string beginning_of(const InputFile& file, std::int64_t most) {
   ByteSource source(file, ByteSource::Reads::beginning);
   std::string text;
   for (std::string_view piece = source.next(); !piece.empty() && static_cast<std::int64_t>(text.size()) < most;
@@ -129,7 +127,7 @@ std::string beginning_of(const std::filesystem::path& file, std::int64_t most) {
   return text;
 }
 
-std::string read_unpacked(const std::filesystem::path& file, std::int64_t most) {
+std::string read_unpacked(const InputFile& file, std::int64_t most) {
   ByteSource source(file);
   std::string text;
   for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "scenarios/import/input_file.h"
 
 struct z_stream_s;
 
@@ -16,7 +18,9 @@ namespace tandem {
 class ByteSource {
  public:
   enum class Reads : bool { all, beginning };  // how much of the file is wanted
-  // Opens a regular file. Throws InputError for a folder, a pipe, a device, and a file that cannot be read.
+  // Reads an open file, which must outlive this, from its beginning on. Throws InputError for one that cannot be read.
+  explicit ByteSource(const InputFile& file, Reads reads = Reads::all);
+  // Opens a file first. Throws as InputFile.
   explicit ByteSource(const std::filesystem::path& file, Reads reads = Reads::all);
   ~ByteSource();
   ByteSource(const ByteSource&) = delete;
@@ -32,10 +36,8 @@ class ByteSource {
   bool has_failed() const { return has_failed_; }  // by an exception of next()
 
  private:
-  struct CloseFile {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   std::size_t read();
+  void begin();
   void estimate_rest();
   void begin_unpacking();
   std::string_view unpack();
@@ -43,22 +45,22 @@ class ByteSource {
   [[noreturn]] void fail(const std::string& message, std::int64_t byte = -1);
   [[noreturn]] void fail_here(const std::string& message);
 
-  std::string name_;
+  std::optional<InputFile> own_;  // where this has opened it
+  const InputFile& file_;
+  const std::string name_;
   const Reads reads_;
   bool has_failed_ = false;
-  std::unique_ptr<std::FILE, CloseFile> file_;
   std::vector<char> packed_, unpacked_;
   std::size_t held_ = 0;  // bytes of packed_ that are still to be unpacked
   std::unique_ptr<z_stream_s> inflate_;
   bool is_at_end_ = false;  // of a member of a gzip file
-  std::int64_t size_ = 0;   // of the file when it was opened
   std::int64_t read_bytes_ = 0, unpacked_bytes_ = 0;
 };
 
 // Returns the first bytes of a file, unpacked: `most`, a few more, or all. Throws InputError.
-std::string beginning_of(const std::filesystem::path& file, std::int64_t most);
+std::string beginning_of(const InputFile& file, std::int64_t most);
 
 // Returns all bytes of a file of at most `most` bytes, unpacked. Throws InputError.
-std::string read_unpacked(const std::filesystem::path& file, std::int64_t most);
+std::string read_unpacked(const InputFile& file, std::int64_t most);
 
 }  // namespace tandem

@@ -131,10 +131,10 @@ bool has_flags(std::string_view text) {
   return text.find("--num-layers") != std::string_view::npos || text.find("--hidden-size") != std::string_view::npos;
 }
 
-Flags read_flags(const std::filesystem::path& file) {
+Flags read_flags(const InputFile& file) {
   std::string text = beginning_of(file, kMostScript);  // of a log, which may be long
   if (!has_printed_arguments(text)) text = read_unpacked(file, kMostScript);
-  Flags flags(file.string());
+  Flags flags(file.name());
   if (is_map_of_flags(text)) {
     read_map(text, flags);
   } else if (has_printed_arguments(text)) {

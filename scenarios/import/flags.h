@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/import/input_file.h"
+
 namespace tandem {
 
 struct Flag {
@@ -47,6 +49,6 @@ class Flags {
 bool has_flags(std::string_view text);
 
 // Reads either form, and replaces variables that the text itself sets. Throws InputError.
-Flags read_flags(const std::filesystem::path& file);
+Flags read_flags(const InputFile& file);
 
 }  // namespace tandem

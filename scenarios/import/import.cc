@@ -110,9 +110,8 @@ void add_facts(const HuggingFaceModel& model, const ModelTable& table, Imported&
                    with_commas(table.macs())));
 }
 
-Imported import_hugging_face(const std::filesystem::path& file, const ImportChoices& options,
-                             const std::string& model_file) {
-  const HuggingFaceModel model = read_hugging_face(read_json(file), file.string(), options.tokens);
+Imported import_hugging_face(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
+  const HuggingFaceModel model = read_hugging_face(read_json(file), file.name(), options.tokens);
   Imported imported{.kind = ImportKind::hugging_face};
   const ModelTable table = table_of(model.spec);
   add_facts(model, table, imported);
@@ -122,7 +121,7 @@ Imported import_hugging_face(const std::filesystem::path& file, const ImportChoi
     imported.assumed.emplace_back("tokens are spread over experts evenly, and every device computes with all experts");
   }
   Choices choices(options, imported);
-  imported.scenario = scenario_of(model, file.string(), model_file, choices);
+  imported.scenario = scenario_of(model, file.name(), model_file, choices);
   imported.model = table.yaml();
   return imported;
 }
@@ -212,8 +211,7 @@ std::string megatron_scenario(const MegatronJob& job, const Flags& flags, const 
   return text;
 }
 
-Imported import_megatron(const std::filesystem::path& file, const ImportChoices& options,
-                         const std::string& model_file) {
+Imported import_megatron(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
   const Flags flags = read_flags(file);
   const MegatronJob job = read_megatron(flags);
   Imported imported{.kind = ImportKind::megatron};
@@ -228,7 +226,7 @@ Imported import_megatron(const std::filesystem::path& file, const ImportChoices&
   return imported;
 }
 
-bool begins_as_json(const std::filesystem::path& file) {
+bool begins_as_json(const InputFile& file) {
   ByteSource source(file);
   const std::string_view beginning = source.next();
   const std::size_t first = beginning.find_first_not_of(" \t\r\n");
@@ -236,7 +234,7 @@ bool begins_as_json(const std::filesystem::path& file) {
 }
 
 // Whether the beginning of a file has flags of Megatron-LM. In a log, other output may come before them.
-bool is_megatron(const std::filesystem::path& file) {
+bool is_megatron(const InputFile& file) {
   constexpr std::int64_t kBeginning = std::int64_t{4} << 20;
   return has_flags(beginning_of(file, kBeginning));
 }
@@ -258,13 +256,18 @@ ImportKind kind_of_json(ByteSource& source) {
   return ImportKind::scenario;
 }
 
-}  // namespace
-
-ImportKind kind_of_file(const std::filesystem::path& file) {
+ImportKind kind_of(const InputFile& file) {
   if (trace_kind_of(file) != TraceKind::none) return ImportKind::trace;
   ByteSource source(file);
   const ImportKind kind = kind_of_json(source);
   return kind == ImportKind::scenario && is_megatron(file) ? ImportKind::megatron : kind;
+}
+
+}  // namespace
+
+ImportKind InputFile::kind() const {
+  if (!kind_) kind_ = kind_of(*this);
+  return *kind_;
 }
 
 std::string text_of(ImportKind kind) {
@@ -281,26 +284,25 @@ std::string text_of(ImportKind kind) {
   TANDEM_UNREACHABLE("a kind of file");
 }
 
-Imported import_file(const std::filesystem::path& file, const ImportChoices& options, const std::string& model_file) {
-  const ImportKind kind = kind_of_file(file);
-  check_choices(file.string(), kind, options);
-  const std::string model = model_file.empty() ? file.filename().string() : model_file;
-  if (kind == ImportKind::hugging_face) return import_hugging_face(file, options, model);
-  if (kind == ImportKind::megatron) return import_megatron(file, options, model);
-  if (kind == ImportKind::trace) return import_traces({file}, options, file.parent_path());
+Imported import_file(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
+  check_choices(file.name(), file.kind(), options);
+  const std::string model = model_file.empty() ? file.path().filename().string() : model_file;
+  if (file.kind() == ImportKind::hugging_face) return import_hugging_face(file, options, model);
+  if (file.kind() == ImportKind::megatron) return import_megatron(file, options, model);
+  if (file.kind() == ImportKind::trace) return import_traces({file.path()}, options, file.path().parent_path());
   if (begins_as_json(file)) read_json(file);  // says where it is broken, if it is
   throw InputError({problem_at(
-      file.string(), kBeginning,
+      file.name(), kBeginning,
       "is nothing that tandem imports: expected a config.json of Hugging Face with a `model_type`, arguments of "
       "Megatron-LM with --num-layers and --hidden-size, or a trace of PyTorch's profiler (traceEvents) or of Chakra "
       "(.et, workload_graph)")});
 }
 
-std::string model_file_of(const std::filesystem::path& configuration, std::int64_t tokens) {
-  if (kind_of_file(configuration) == ImportKind::megatron) {
+std::string model_file_of(const InputFile& configuration, std::int64_t tokens) {
+  if (configuration.kind() == ImportKind::megatron) {
     return table_of(read_megatron(read_flags(configuration)).spec).yaml();
   }
-  return table_of(read_hugging_face(read_json(configuration), configuration.string(), tokens).spec).yaml();
+  return table_of(read_hugging_face(read_json(configuration), configuration.name(), tokens).spec).yaml();
 }
 
 }  // namespace tandem

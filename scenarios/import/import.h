@@ -9,13 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/import/input_file.h"
+
 namespace tandem {
 
-enum class ImportKind : std::uint8_t { scenario, hugging_face, megatron, trace };
-
-// Returns what a file holds, by its content; `scenario` is everything that no other kind claims. Throws InputError for
-// a folder, a pipe, and a file that cannot be read.
-ImportKind kind_of_file(const std::filesystem::path& file);
 std::string text_of(ImportKind kind);  // "a Hugging Face configuration"
 
 // What a file of another program does not say. Empty or 0 means a usual value, which is reported as assumed.
@@ -46,7 +43,7 @@ struct Imported {
 
 // Makes a scenario from a file. `model_file` is how the scenario names its model; empty: the file itself, in the same
 // folder. Throws InputError.
-Imported import_file(const std::filesystem::path& file, const ImportChoices& options, const std::string& model_file);
+Imported import_file(const InputFile& file, const ImportChoices& options, const std::string& model_file);
 
 // Does the same for traces, one file for each rank that has one. A single file of Chakra is read together with those
 // beside it whose names differ in the rank only. Paths in the scenario are relative to `scenario_folder`, where the
@@ -55,6 +52,6 @@ Imported import_traces(const std::vector<std::filesystem::path>& files, const Im
                        const std::filesystem::path& scenario_folder);
 
 // Returns the model file of a configuration for sequences of `tokens` tokens (0: the usual number). Throws InputError.
-std::string model_file_of(const std::filesystem::path& configuration, std::int64_t tokens);
+std::string model_file_of(const InputFile& configuration, std::int64_t tokens);
 
 }  // namespace tandem

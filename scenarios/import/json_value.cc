@@ -50,7 +50,7 @@ JsonValue read_value(JsonStream& json) {
   return value_here(json, count);
 }
 
-JsonValue read_json(const std::filesystem::path& file) {
+JsonValue read_json(const InputFile& file) {
   ByteSource source(file);
   JsonStream json(source);
   json.next();

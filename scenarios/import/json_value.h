@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/import/input_file.h"
 #include "topologies/base/json_stream.h"
 
 namespace tandem {
@@ -34,6 +35,6 @@ struct JsonValue::Member {
 JsonValue read_value(JsonStream& json);
 
 // Reads a whole file of at most 16 MiB. Throws InputError.
-JsonValue read_json(const std::filesystem::path& file);
+JsonValue read_json(const InputFile& file);
 
 }  // namespace tandem

@@ -235,10 +235,10 @@ class KinetoTrace {
 
 }  // namespace
 
-RankTrace read_kineto(const std::filesystem::path& file) {
+RankTrace read_kineto(const InputFile& file) {
   ByteSource source(file);
   JsonStream json(source);
-  return KinetoTrace(read_kineto_events(json), file.string()).make();
+  return KinetoTrace(read_kineto_events(json), file.name()).make();
 }
 
 }  // namespace tandem

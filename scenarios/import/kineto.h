@@ -6,6 +6,6 @@
 namespace tandem {
 
 // Reads a file as a stream; the memory used grows with the number of kernels, not with the file. Throws InputError.
-RankTrace read_kineto(const std::filesystem::path& file);
+RankTrace read_kineto(const InputFile& file);
 
 }  // namespace tandem

@@ -60,8 +60,8 @@ FilePlace beginning_of(const std::filesystem::path& file) {
   return is_chakra_file(file) ? FilePlace{.byte = 0} : kBeginning;
 }
 
-TraceKind trace_kind_of(const std::filesystem::path& file) {
-  if (is_chakra_file(file)) return TraceKind::chakra_messages;
+TraceKind trace_kind_of(const InputFile& file) {
+  if (is_chakra_file(file.path())) return TraceKind::chakra_messages;
   ByteSource source(file);
   JsonStream json(source);
   bool is_of_numbers = false;
@@ -130,7 +130,8 @@ std::vector<RankTrace> read_each(const std::vector<std::filesystem::path>& files
   std::vector<std::filesystem::path> chakra;
   ChakraGroups groups;
   for (const std::filesystem::path& file : files) {
-    const TraceKind kind = trace_kind_of(file);
+    const InputFile opened(file);
+    const TraceKind kind = trace_kind_of(opened);
     if (kind == TraceKind::host_operators) {
       refuse_file(
           file,
@@ -141,7 +142,7 @@ std::vector<RankTrace> read_each(const std::vector<std::filesystem::path>& files
     if (kind == TraceKind::chakra_groups) groups = read_chakra_groups(file);
     if (kind == TraceKind::chakra_messages || kind == TraceKind::chakra_json) chakra.push_back(file);
     if (kind != TraceKind::kineto) continue;
-    traces.push_back(read_kineto(file));
+    traces.push_back(read_kineto(opened));
   }
   if (!traces.empty() && !chakra.empty()) {
     refuse_file(chakra.front(), "is a trace of Chakra, and " + traces.front().file + " is one of PyTorch's profiler");

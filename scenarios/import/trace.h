@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/collective.h"
+#include "scenarios/import/input_file.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -66,7 +67,7 @@ struct RankTrace {
 // Returns which kind of trace a file has, or that it has the groups of ranks that traces name, by its content. Throws
 // InputError for a file that cannot be read.
 enum class TraceKind : std::uint8_t { none, kineto, chakra_messages, chakra_json, chakra_groups, host_operators };
-TraceKind trace_kind_of(const std::filesystem::path& file);
+TraceKind trace_kind_of(const InputFile& file);
 
 // Returns the place of what is wrong with a whole file: its first line, or its first byte where it has no lines.
 FilePlace beginning_of(const std::filesystem::path& file);

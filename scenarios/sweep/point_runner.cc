@@ -37,13 +37,11 @@ SweptPoint PointRunner::run(std::size_t number) {
   const SweepSpace::Point& choice = points_[number];
   SweptPoint point{.values = {}, .state = PointState::failed};
   try {
-    const Scenario scenario = space_.scenario(choice, parts_);
+    Scenario scenario = space_.scenario(choice, parts_);
     point.strategy = scenario.strategy.name;
     point.devices = static_cast<int>(training_devices(scenario));
-    RunOptions options;
-    options.measures_scaling = false;
-    options.memory_share = memory_share_;
-    if (!scenario.topology) options.topology = topology_;
+    if (!scenario.topology) scenario.topology = topology_;
+    const RunOptions options{.memory_share = memory_share_, .measures_scaling = false};
     const Report report = run_scenario(scenario, options).report;
     if (space_.files_hash(choice) != files_[number]) {
       throw RunError("a file that its values name has changed since the sweep began; run the sweep again");

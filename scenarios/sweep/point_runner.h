@@ -17,7 +17,12 @@ class PointRunner {
   // scenarios that name none; `memory_share` is the part of this machine's memory that a point may take.
   PointRunner(const SweepSpace& space, const std::vector<SweepSpace::Point>& points,
               const std::vector<std::string>& files, std::shared_ptr<const Topology> topology, double memory_share)
-      : space_(space), points_(points), files_(files), topology_(std::move(topology)), memory_share_(memory_share) {}
+      : space_(space),
+        points_(points),
+        files_(files),
+        topology_(std::move(topology)),
+        memory_share_(memory_share),
+        parts_(space.parts()) {}
 
   // Runs a point and returns its line for a results file. A failure is a line, too. Returns nothing for a point that
   // needs more than its share of the memory.

@@ -79,7 +79,7 @@ class PointCosts {
  public:
   PointCosts(const SweepSpace& space, const std::vector<SweepSpace::Point>& points,
              std::shared_ptr<const Topology> topology)
-      : space_(space), points_(points), topology_(std::move(topology)) {}
+      : space_(space), points_(points), topology_(std::move(topology)), parts_(space.parts()) {}
 
   std::optional<PointEstimate> of(std::size_t place) {
     try {
@@ -247,7 +247,7 @@ class SweepRun {
   // Points that run side by side may take equal parts of the memory. Those that need more run afterwards, alone.
   void run_jobs(const std::vector<int>& jobs) {
     const bool is_model = engine_info(base_.engine.name).needs_topology;
-    const std::shared_ptr<const Topology> topology = is_model ? topology_for(base_, {}) : nullptr;
+    const std::shared_ptr<const Topology> topology = is_model ? topology_for(base_) : nullptr;
     done_ = 0;
     const std::vector<double> sizes = sizes_of(jobs, topology);
     std::vector<int> ordered;

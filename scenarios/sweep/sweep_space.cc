@@ -76,7 +76,7 @@ SweepSpace::SweepSpace(const Scenario& base) : base_(base), sweep_(*base.sweep) 
 
 // Tries one value of each field, which is enough to see whether the field exists, and one fraction of each range.
 void SweepSpace::check_fields() const {
-  SharedParts parts;
+  SharedParts parts = this->parts();
   Diagnostics problems;
   for (const SweepAxis& axis : sweep_.axes) {
     const std::vector<YamlDocument::Change> changes{{"sweep", nullptr}, change_to(axis, 0)};
@@ -232,6 +232,10 @@ std::string SweepSpace::files_hash(const Point& point) const {
   std::string all;
   for (const fs::path& file : files) all += read_input_file(file);
   return text_hash(all);
+}
+
+SharedParts SweepSpace::parts() const {
+  return base_.parts ? *base_.parts : SharedParts();
 }
 
 Scenario SweepSpace::scenario(const Point& point, SharedParts& parts) const {

@@ -31,6 +31,8 @@ class SweepSpace {
   Values values(const Point& point) const;
   // Returns the hash of the files that the values of a point name, or "" if they name none.
   std::string files_hash(const Point& point) const;
+  // Returns the parts that the base was made of, with which reading points begins.
+  SharedParts parts() const;
   // Returns the scenario of a point. Throws InputError for a combination that is not a valid scenario.
   Scenario scenario(const Point& point, SharedParts& parts) const;
 

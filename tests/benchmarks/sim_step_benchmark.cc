@@ -36,14 +36,14 @@ warmup_steps: 1
 
 // `make` returns the scenario. Reading it, with its topology, counts.
 template <typename Make>
-void run_steps(benchmark::State& state, Make&& make, bool symmetry = false, RunOptions options = {}) {
+void run_steps(benchmark::State& state, Make&& make, bool symmetry = false) {
   Timeline timeline;
   int steps = 1;
-  options.symmetry = symmetry;
   for (auto _ : state) {
-    const Scenario scenario = make();
+    Scenario scenario = make();
+    scenario.engine.symmetry = scenario.engine.symmetry && symmetry;
     steps = scenario.steps;
-    timeline = std::move(run_scenario(scenario, options).timeline);
+    timeline = std::move(run_scenario(scenario).timeline);
   }
   const auto ops =
       static_cast<double>(std::count_if(timeline.records.begin(), timeline.records.end(),
@@ -102,13 +102,12 @@ std::shared_ptr<const Topology> with_faults(const Topology& topology) {
 
 void straggler_and_slow_link(benchmark::State& state) {
   const int gpus = count_of(state);
-  RunOptions options;
   const auto make = [&] {
     Scenario scenario = bert_large(gpus, 32 * gpus, kFatTree);
     scenario.topology = with_faults(*scenario.topology);
     return scenario;
   };
-  run_steps(state, make, true, options);
+  run_steps(state, make, true);
 }
 
 // GPT-3 of 175 billion parameters, tensor 8 x pipeline 16 x data 96 on 12,288 GPUs, interleaved (virtual_stages) or

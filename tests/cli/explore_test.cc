@@ -78,15 +78,15 @@ TEST(CommandForASeed, RepeatsEveryOptionThatDecidesTheRun) {
   flags.scenario = "my scenario.yaml";
   EXPECT_EQ(command_for(flags, 7), "tandem run 'my scenario.yaml' --explore 1 --schedule-seed 7");
   flags.topology = "two.yaml";
-  flags.run.engine = "sim";
-  flags.run.device_type = DeviceType::gpu;
-  flags.run.replicas = 2;
-  flags.run.workers = 3;
-  flags.run.steps = 4;
-  flags.run.cross_device_ops = "nccl";
-  flags.run.values = ValueMode::real;
-  flags.run.collectives = CollectiveFidelity::message;
-  flags.run.graphs = true;
+  flags.changes = {.engine = "sim",
+                   .device_type = "gpu",
+                   .replicas = "2",
+                   .workers = "3",
+                   .steps = "4",
+                   .cross_device_ops = "nccl",
+                   .values = "real",
+                   .collectives = "message",
+                   .graphs = true};
   flags.run.schedule_seed = 1;
   EXPECT_EQ(command_for(flags, 7),
             "tandem run 'my scenario.yaml' --engine sim --topology two.yaml --device-type gpu --replicas 2 --workers 3 "

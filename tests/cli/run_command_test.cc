@@ -69,7 +69,9 @@ TEST_F(RunCommand, RefusesBeforehandWhatThisMachineIsTooSmallFor) {
 TEST_F(RunCommand, RefusesMoreDevicesThanCanBeCounted) {
   const Outcome outcome = tandem({"run", example("mesh.yaml"), "--replicas", "1000000", "--workers", "1000000"});
   EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("devices: 1000000 workers of 1000000 devices are more than 1073741824 devices"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("--replicas 1000000: devices.per_worker: 1000000 workers of 1000000 devices are more than "
+                        "1073741824 devices"));
   write("many.yaml",
         "schema_version: 1\nworkload: {kind: mlp, batch: 32, hidden: [16]}\n"
         "strategy: {name: multi_worker_mirrored}\ndevices: {type: cpu, workers: 1000000, per_worker: 1000000}\n"
@@ -178,7 +180,7 @@ TEST_F(RunCommand, TakesOverridesFromTheCommandLine) {
   EXPECT_EQ(workers.json()["replicas"], 6);
   const Outcome refused = tandem({"run", example("digits.yaml"), "--workers", "2"});
   EXPECT_EQ(refused.exit_code, 3);
-  EXPECT_THAT(refused.err, HasSubstr("strategy 'mirrored' runs on one worker; here are 2"));
+  EXPECT_THAT(refused.err, HasSubstr("--workers 2: devices.workers: strategy 'mirrored' uses 1 worker, found 2"));
 }
 
 TEST_F(RunCommand, WritesReportAndTraceToFiles) {

@@ -95,6 +95,48 @@ TEST_F(Setting, IsRefusedAsTheSameTextInAFile) {
   }
 }
 
+// A flag that takes the place of a value is one more setting: the reader checks it, and says the same of both.
+TEST_F(Setting, FlagsAreSettingsWithNamesOfTheirOwn) {
+  const std::vector<std::tuple<std::string, std::string, std::string>> refused = {
+      {"--steps", "steps", "0"},
+      {"--steps", "steps", "many"},
+      {"--steps", "steps", "1"},  // all of them warm-up
+      {"--replicas", "devices.per_worker", "0"},
+      {"--workers", "devices.workers", "3"},
+      {"--workers", "devices.workers", "1.5"}};
+  for (const auto& [flag, path, value] : refused) {
+    const Outcome outcome = tandem({"run", "job.yaml", flag, value});
+    EXPECT_EQ(outcome.exit_code, 3) << flag;
+    std::string message = refusal(path + "=" + value);
+    const std::string name = "--set " + path + "=" + value;
+    EXPECT_TRUE(message.starts_with(name)) << message;
+    EXPECT_EQ(outcome.err, message.replace(0, name.size(), flag + " " + value));
+  }
+}
+
+TEST_F(Setting, FlagsGiveTheReportOfTheSameFile) {
+  const std::vector<std::tuple<std::vector<std::string>, std::string, std::string>> changes = {
+      {{"--steps", "4"}, "steps: 3", "steps: 4"},
+      {{"--workers", "1", "--replicas", "4"}, "steps: 3", "devices: {workers: 1, per_worker: 4}\nsteps: 3"},
+      {{"--collectives", "message", "--nccl", "NCCL_ALGO=Ring"},
+       "{name: sim}",
+       "{name: sim, collectives: message, nccl: {NCCL_ALGO: Ring}}"},
+      {{"--cross-device-ops", "auto", "--no-symmetry"}, "{name: sim}", "{name: sim, symmetry: off}"}};
+  for (const auto& [flags, from, to] : changes) {
+    write("other.yaml", changed(from, to));
+    std::vector<std::string> words = {"run", "job.yaml", "--json"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Outcome outcome = tandem(words);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    auto of_flags = outcome.json(), of_file = tandem({"run", "other.yaml", "--json"}).json();
+    EXPECT_EQ(of_flags["scenario_hash"], tandem({"run", "job.yaml", "--json"}).json()["scenario_hash"]);
+    for (auto* report : {&of_flags, &of_file}) {
+      for (const char* field : {"scenario_hash", "scenario_values", "notes"}) report->erase(field);
+    }
+    EXPECT_TRUE(of_flags == of_file) << flags.front();
+  }
+}
+
 TEST_F(Setting, IsTakenByEveryCommandThatReadsAScenario) {
   EXPECT_EQ(tandem({"check", "job.yaml", "--set", "workload.batch=32", "--baseline", "b.json", "--update"}).exit_code,
             0);

@@ -69,7 +69,7 @@ TEST_F(Usage, NamesWhatIsMissingOrTooMuch) {
   expect_usage_error({"run"}, "scenario is required");
   expect_usage_error({"check", "x.yaml"}, "one of --baseline, --against and --history is required");
   expect_usage_error({"run", "x.yaml", "y.yaml"}, "unexpected argument 'y.yaml'");
-  expect_usage_error({"run", "x.yaml", "--replicas", "0"}, "--replicas");
+  expect_usage_error({"run", "x.yaml", "--replicas"}, "--replicas");
   expect_usage_error({"run", "x.yaml", "--values", "some"}, "some");
   expect_usage_error({"compare", "x.yaml", "--engines", "cpu"}, "--engines");
   expect_usage_error({"calibrate", "--engine", "sim"}, "engine 'sim' models a machine, must be one");

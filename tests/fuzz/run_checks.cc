@@ -96,9 +96,9 @@ std::shared_ptr<const Topology> slower(const Topology& topology) {
 }
 
 std::string problem_on_slower_gpus(const Scenario& scenario, const RunResult& run) {
-  RunOptions options = one_run();
-  options.topology = slower(*scenario.topology);
-  const RunResult on_slower = run_scenario(scenario, options);
+  Scenario on_slower_gpus = scenario;
+  on_slower_gpus.topology = slower(*scenario.topology);
+  const RunResult on_slower = run_scenario(on_slower_gpus, one_run());
   const auto time = static_cast<double>(run.report.summary.step_time.median);
   if (static_cast<double>(on_slower.report.summary.step_time.median) >= kNoFaster * time) return {};
   return fmt::format("faster on slower GPUs: {} ns, not {}", on_slower.report.summary.step_time.median,
@@ -108,9 +108,9 @@ std::string problem_on_slower_gpus(const Scenario& scenario, const RunResult& ru
 std::string problem_of_repetitions(const Scenario& scenario, const RunResult& run) {
   if (run.timeline.records.size() > kQuick) return {};
   std::string problem = difference("again", run, run_scenario(scenario, one_run()));
-  RunOptions every_worker = one_run();
-  every_worker.symmetry = false;
-  if (problem.empty()) problem = difference("without symmetry", run, run_scenario(scenario, every_worker));
+  Scenario of_every_worker = scenario;
+  of_every_worker.engine.symmetry = false;
+  if (problem.empty()) problem = difference("without symmetry", run, run_scenario(of_every_worker, one_run()));
   return problem.empty() ? problem_on_slower_gpus(scenario, run) : problem;
 }
 

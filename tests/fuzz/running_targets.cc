@@ -79,15 +79,14 @@ void check_machines(std::shared_ptr<const Topology> topology) {
   sweep.warmup = 0;
   sweep.iterations = 1;
   run_collective(job, sweep);
-  RunOptions options;
-  options.topology = std::move(topology);
-  run_scenario(parse_scenario(fmt::format("schema_version: 1\nname: fuzzed\nworkload: {{kind: mlp, hidden: [8], batch: "
-                                          "8}}\nstrategy: {{name: multi_worker_mirrored}}\nengine: {{name: sim}}\n"
-                                          "topology: hgx-h100\ndevices: {{type: {}, workers: {}, per_worker: {}}}\n"
-                                          "steps: 1\nwarmup_steps: 0\n",
-                                          gpus > 0 ? "gpu" : "cpu", job.workers, job.devices),
-                              "/nowhere/fuzzed.yaml"),
-               options);
+  Scenario scenario = parse_scenario(
+      fmt::format("schema_version: 1\nname: fuzzed\nworkload: {{kind: mlp, hidden: [8], batch: 8}}\n"
+                  "strategy: {{name: multi_worker_mirrored}}\nengine: {{name: sim}}\ntopology: hgx-h100\n"
+                  "devices: {{type: {}, workers: {}, per_worker: {}}}\nsteps: 1\nwarmup_steps: 0\n",
+                  gpus > 0 ? "gpu" : "cpu", job.workers, job.devices),
+      "/nowhere/fuzzed.yaml");
+  scenario.topology = std::move(topology);
+  run_scenario(scenario);
 }
 
 }  // namespace

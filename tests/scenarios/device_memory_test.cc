@@ -184,11 +184,12 @@ TEST(DeviceMemory, IsReportedWhereItFits) {
 }
 
 TEST(DeviceMemory, MoreDevicesThanThereCanBeAreRefused) {
-  RunOptions options;
-  options.workers = 4096;
-  options.replicas = 1 << 20;
+  Scenario scenario = gpt("{name: multi_worker_mirrored}");
+  scenario.topology = nullptr;  // of this machine, which all workers share
+  scenario.devices.workers = 4096;
+  scenario.devices.per_worker = 1 << 20;
   try {
-    run_scenario(gpt("{name: multi_worker_mirrored}"), options);
+    run_scenario(scenario);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("4096 workers of 1048576 devices are more than 1073741824 devices"));

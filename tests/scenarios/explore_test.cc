@@ -20,9 +20,9 @@ Scenario small_digits() {
 class EveryOperation : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryOperation, LearnsTheSameUnderEverySchedule) {
-  RunOptions options;
-  options.cross_device_ops = GetParam();
-  const Exploration exploration = explore_schedules(small_digits(), options, 10);
+  Scenario scenario = small_digits();
+  scenario.strategy.cross_device_ops = GetParam();
+  const Exploration exploration = explore_schedules(scenario, {}, 10);
   EXPECT_FALSE(exploration.failure) << exploration.failure->what;
   EXPECT_EQ(exploration.completed, 10);
   EXPECT_TRUE(exploration.values_compared);

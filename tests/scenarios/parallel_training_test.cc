@@ -178,9 +178,7 @@ TEST(ParallelTrainingRunner, RefusesWhatDoesNotDivide) {
   EXPECT_THROW(run_scenario(uneven_digits("mesh", 4, {.data = 3})), InputError);
   EXPECT_THROW(run_scenario(uneven_digits("tensor_parallel", 51)), InputError) << "50 outputs";
   EXPECT_THROW(run_scenario(uneven_digits("fully_sharded", 62)), InputError);
-  RunOptions options;
-  options.replicas = 3;
-  EXPECT_THROW(run_scenario(uneven_digits("mesh", 4, {.data = 4}), options), InputError);
+  EXPECT_THROW(run_scenario(uneven_digits("mesh", 3, {.data = 4})), InputError);
 }
 
 }  // namespace

@@ -27,9 +27,9 @@ inline Scenario on_simulated_gpus(Scenario scenario) {
 }
 
 // Runs a scenario without measuring how it scales; on `topology` if there is one.
-inline Report run_unscaled(const Scenario& scenario, std::shared_ptr<const Topology> topology = nullptr) {
+inline Report run_unscaled(Scenario scenario, std::shared_ptr<const Topology> topology = nullptr) {
+  if (topology) scenario.topology = std::move(topology);
   RunOptions options;
-  options.topology = std::move(topology);
   options.measures_scaling = false;
   return run_scenario(scenario, options).report;
 }

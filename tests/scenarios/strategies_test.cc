@@ -4,6 +4,7 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/job.h"
+#include "scenarios/scenario_flags.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {
@@ -106,16 +107,15 @@ TEST(Job, HasAPlaceForEveryTask) {
 TEST(DeviceType, IsThatOfAnEngineOfGpusThatTheOptionsChoose) {
   ASSERT_EQ(engine_info("cuda").default_device, DeviceType::gpu);
   const Scenario on_cpus = digits("devices: {type: cpu, per_worker: 2}\n");
-  RunOptions options;
-  EXPECT_EQ(device_type_for(on_cpus, options), DeviceType::cpu);
-  options.engine = "cuda";
-  EXPECT_EQ(device_type_for(on_cpus, options), DeviceType::gpu);
-  options.device_type = DeviceType::cpu;
-  EXPECT_EQ(device_type_for(on_cpus, options), DeviceType::cpu) << "asked for";
+  ScenarioFlags flags;
+  EXPECT_EQ(device_type_for(on_cpus, flags), DeviceType::cpu);
+  flags.engine = "cuda";
+  EXPECT_EQ(device_type_for(on_cpus, flags), DeviceType::gpu);
+  flags.device_type = "cpu";
+  EXPECT_EQ(device_type_for(on_cpus, flags), DeviceType::cpu) << "asked for";
   EXPECT_EQ(device_type_for(digits("engine: {name: cuda}\ndevices: {type: cpu}\n"), {}), DeviceType::cpu)
       << "the scenario's own engine";
-  RunOptions of_cpus;
-  of_cpus.engine = "cpu";
+  const ScenarioFlags of_cpus{.engine = "cpu"};
   EXPECT_EQ(device_type_for(digits("engine: {name: sim}\ntopology: dgx-a100\n"), of_cpus), DeviceType::gpu)
       << "the engine refuses it";
 }
@@ -165,13 +165,14 @@ TEST(Job, RefusesWhatTheStrategyOrTheTopologyLacks) {
   scenario = digits("strategy: {name: multi_worker_mirrored}\ndevices: {workers: 3, per_worker: 1}\n");
   scenario.engine = {.name = "sim", .values = {}, .collectives = {}};
   scenario.topology = std::make_shared<const Topology>(make_cluster("dgx-a100", 2));
-  EXPECT_THAT(message(scenario), testing::HasSubstr("topology '2x dgx-a100' has 2 machines for 3 workers"));
-  EXPECT_THAT(message(digits("strategy: {name: one_device, cross_device_ops: nccl}\n")),
-              testing::HasSubstr("strategy 'one_device' has its own; 'nccl' cannot be chosen"))
-      << "it reduces nothing";
-  scenario = digits("strategy: {name: parameter_server, cross_device_ops: nccl}\n");
   EXPECT_THAT(message(scenario),
-              testing::HasSubstr("strategy 'parameter_server' has its own; 'nccl' cannot be chosen"));
+              testing::HasSubstr("devices.workers: more than the machines of the topology: 2, found 3"));
+  for (const char* name : {"one_device", "parameter_server"}) {  // the first reduces nothing
+    scenario = digits("strategy: {name: " + std::string(name) + "}\n");
+    scenario.strategy.cross_device_ops = "nccl";
+    EXPECT_THAT(message(scenario),
+                testing::HasSubstr("strategy '" + std::string(name) + "' has its own; 'nccl' cannot be chosen"));
+  }
 }
 
 }  // namespace

@@ -116,12 +116,12 @@ std::string layers(int batch, const std::string& bucket) {
 }
 
 RunResult run(const Job& job, bool symmetry) {
-  const Scenario scenario = read_scenario(job.text());
+  Scenario scenario = read_scenario(job.text());
+  scenario.engine.symmetry = symmetry;
+  const auto topology = with_faults(*scenario.topology, job.has_straggler, job.has_slow_link);
+  scenario.topology = symmetry ? topology : one_by_one(*topology);
   RunOptions options;
   options.measures_scaling = false;
-  options.symmetry = symmetry;
-  const auto topology = with_faults(*scenario.topology, job.has_straggler, job.has_slow_link);
-  options.topology = symmetry ? topology : one_by_one(*topology);
   return run_scenario(scenario, options);
 }
 

@@ -101,10 +101,9 @@ TEST(Layers, RunForRealAndSimulated) {
   const Report real = run_scenario(scenario).report;
   EXPECT_GT(real.summary.per_step.compute, 0);
   EXPECT_FALSE(real.summary.collectives.empty());
-  RunOptions options;
-  options.engine = "sim";
-  options.topology = std::make_shared<const Topology>(make_host(2));
-  const Report simulated = run_scenario(scenario, options).report;
+  scenario.engine.name = "sim";
+  scenario.topology = std::make_shared<const Topology>(make_host(2));
+  const Report simulated = run_scenario(scenario).report;
   EXPECT_EQ(simulated.summary.collectives.size(), real.summary.collectives.size());
 }
 

@@ -99,7 +99,7 @@ class YamlDocument {
     std::string path;
     std::string value;
   };
-  static YamlDocument with_settings(YamlDocument base, const std::vector<Setting>& settings);
+  static YamlDocument with_settings(std::shared_ptr<const YamlDocument> base, const std::vector<Setting>& settings);
 
   YamlDocument(YamlDocument&&) noexcept;
   YamlDocument& operator=(YamlDocument&&) noexcept;

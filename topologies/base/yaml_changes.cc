@@ -114,9 +114,9 @@ void YamlDocument::set(const Setting& setting, YamlNode& root) {
   for (auto& one : value.nodes_) nodes_.push_back(std::move(one));
 }
 
-YamlDocument YamlDocument::with_settings(YamlDocument base, const std::vector<Setting>& settings) {
-  if (settings.empty()) return base;
-  YamlDocument document = changed(std::make_shared<const YamlDocument>(std::move(base)), {});
+YamlDocument YamlDocument::with_settings(std::shared_ptr<const YamlDocument> base,
+                                         const std::vector<Setting>& settings) {
+  YamlDocument document = changed(std::move(base), {});
   auto& root = const_cast<YamlNode&>(*document.root_);  // its own copy
   for (const Setting& setting : settings) document.set(setting, root);
   return document;

@@ -48,11 +48,14 @@ class ChakraOrder : public ImportFiles {
     }
     return files;
   }
-  std::int64_t step_ns(const std::vector<std::filesystem::path>& files, const RunOptions& options = {},
+  std::int64_t step_ns(const std::vector<std::filesystem::path>& files, bool symmetry = true,
+                       CollectiveFidelity fidelity = CollectiveFidelity::fluid,
                        const ImportChoices& choices = {}) const {
     const Imported imported = import_traces(files, choices, folder_);
-    const Scenario scenario = parse_scenario(imported.scenario, (folder_ / "x.yaml").string());
-    return run_scenario(scenario, options).report.summary.step_time.median;
+    Scenario scenario = parse_scenario(imported.scenario, (folder_ / "x.yaml").string());
+    scenario.engine.collectives = fidelity;
+    scenario.engine.symmetry = symmetry;
+    return run_scenario(scenario).report.summary.step_time.median;
   }
 };
 
@@ -64,10 +67,7 @@ TEST_F(ChakraOrder, RanksThatSendFirstExchangeAtTheSameTime) {
                                write("one.1.et", kMetadata + receive(0, 0, kMessage))};
   for (const CollectiveFidelity fidelity : {CollectiveFidelity::fluid, CollectiveFidelity::message}) {
     for (const bool symmetry : {true, false}) {
-      RunOptions options;
-      options.collectives = fidelity;
-      options.symmetry = symmetry;
-      const std::int64_t alone = step_ns(one, options), both = step_ns(files, options);
+      const std::int64_t alone = step_ns(one, symmetry, fidelity), both = step_ns(files, symmetry, fidelity);
       EXPECT_GE(both, alone);
       EXPECT_LT(both, 1.5 * static_cast<double>(alone));
     }
@@ -83,11 +83,9 @@ TEST_F(ChakraOrder, ARingOfMachinesThatSendFirstIsNoDeadlock) {
   ImportChoices machines;
   machines.devices = 1;
   machines.workers = 4;
-  const std::int64_t ns = step_ns(job(ranks), {}, machines);
+  const std::int64_t ns = step_ns(job(ranks), true, CollectiveFidelity::fluid, machines);
   EXPECT_GT(ns, 10'000);
-  RunOptions all_workers;
-  all_workers.symmetry = false;
-  EXPECT_EQ(step_ns(job(ranks), all_workers, machines), ns);
+  EXPECT_EQ(step_ns(job(ranks), false, CollectiveFidelity::fluid, machines), ns);
 }
 
 // Rank 0 has a long kernel before its send; what does not depend on it takes no part in the wait.

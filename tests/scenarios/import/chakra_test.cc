@@ -91,14 +91,14 @@ TEST_F(Chakra, AnAllGatherOnARingTakesWhatAstraSimSays) {
   std::vector<std::filesystem::path> files;
   for (int rank = 0; rank < kRanks; ++rank) files.push_back(write(fmt::format("job.{}.et", rank), nodes));
   const std::string network = "topology: [ Ring ]\nnpus_count: [ 16 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n";
-  RunOptions options;
-  options.topology =
-      std::make_shared<const Topology>(import_text(network, "Ring_16npus.yml", {.gpu = "a100"}).topology);
-  options.workers = 1;
-  options.replicas = kRanks;
-  options.collectives = CollectiveFidelity::message;
   const Imported imported = import_traces(files, {}, folder_);
-  const Report report = run_scenario(parse_scenario(imported.scenario, (folder_ / "x.yaml").string()), options).report;
+  Scenario scenario = parse_scenario(imported.scenario, (folder_ / "x.yaml").string());
+  scenario.topology =
+      std::make_shared<const Topology>(import_text(network, "Ring_16npus.yml", {.gpu = "a100"}).topology);
+  scenario.devices.workers = 1;
+  scenario.devices.per_worker = kRanks;
+  scenario.engine.collectives = CollectiveFidelity::message;
+  const Report report = run_scenario(scenario).report;
   double gathers_ns = 0;
   for (const CollectiveSummary& collective : report.summary.collectives) {
     EXPECT_EQ(collective.devices, kRanks);

@@ -35,7 +35,8 @@ const char* const kSmall = R"({"model_type": "llama", "hidden_size": 64, "interm
   "torch_dtype": "bfloat16"})";
 
 TEST_F(HuggingFace, ParametersAreThePublishedOnes) {
-  const JsonValue file = read_json(std::string(TANDEM_SOURCE_DIR) + "/tests/scenarios/import/published_models.json");
+  const JsonValue file =
+      read_json(std::filesystem::path(TANDEM_SOURCE_DIR "/tests/scenarios/import/published_models.json"));
   int exact = 0, count = 0;
   for (const JsonValue& one : file.find("models")->items) {
     const double published = std::atof(one.find("parameters")->text.c_str());
@@ -86,7 +87,8 @@ TEST_F(HuggingFace, TheLanguageModelOfUnknownPartsIsRead) {
 
 // The reader of model files counts again what the table says.
 TEST_F(HuggingFace, EveryTableIsAModelFile) {
-  const JsonValue file = read_json(std::string(TANDEM_SOURCE_DIR) + "/tests/scenarios/import/published_models.json");
+  const JsonValue file =
+      read_json(std::filesystem::path(TANDEM_SOURCE_DIR "/tests/scenarios/import/published_models.json"));
   for (const JsonValue& one : file.find("models")->items) {
     const ModelTable made = table(*one.find("config"));
     const Model read = read_model(write("model.yaml", made.yaml()));
