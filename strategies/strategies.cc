@@ -36,12 +36,14 @@ std::vector<StrategyInfo> replicating_strategies() {
       {.name = "one_device",
        .one_device = true,
        .packs_tensors = false,
+       .compared_as = ComparedRuns::replicas,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<OneDeviceStrategy>(worker, only_device(worker, options));
            }},
       {.name = "mirrored",
        .cross_device_ops = cross_device_ops_names(),
+       .compared_as = ComparedRuns::replicas,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<MirroredStrategy>(worker, devices_of(worker, options), options.cross_device_ops,
@@ -50,6 +52,7 @@ std::vector<StrategyInfo> replicating_strategies() {
       {.name = "multi_worker_mirrored",
        .several_workers = true,
        .cross_device_ops = {"collective"},
+       .compared_as = ComparedRuns::replicas,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<MultiWorkerMirroredStrategy>(worker,
@@ -57,6 +60,7 @@ std::vector<StrategyInfo> replicating_strategies() {
            }},
       {.name = "central_storage",
        .packs_tensors = false,
+       .compared_as = ComparedRuns::central,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<CentralStorageStrategy>(worker, options.devices);
@@ -65,6 +69,7 @@ std::vector<StrategyInfo> replicating_strategies() {
        .several_workers = true,
        .parameter_servers = ServerUse::required,
        .packs_tensors = false,
+       .compared_as = ComparedRuns::servers,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<ParameterServerStrategy>(
@@ -73,8 +78,12 @@ std::vector<StrategyInfo> replicating_strategies() {
   };
 }
 
-StrategyInfo dividing(std::string name, ModelDivision division) {
-  return {.name = std::move(name), .several_workers = true, .packs_tensors = false, .division = std::move(division)};
+StrategyInfo dividing(std::string name, ModelDivision division, ComparedRuns compared_as) {
+  return {.name = std::move(name),
+          .several_workers = true,
+          .packs_tensors = false,
+          .compared_as = compared_as,
+          .division = std::move(division)};
 }
 
 std::vector<StrategyInfo> dividing_strategies() {
@@ -82,16 +91,20 @@ std::vector<StrategyInfo> dividing_strategies() {
   return {
       dividing(
           "fully_sharded",
-          {.make_trainer = make_fully_sharded, .axis = &ParallelOptions::data, .layer_tables = LayerTables::gathered}),
+          {.make_trainer = make_fully_sharded, .axis = &ParallelOptions::data, .layer_tables = LayerTables::gathered},
+          ComparedRuns::none),
       dividing(
           "tensor_parallel",
-          {.make_trainer = make_mesh_trainer, .axis = &ParallelOptions::tensor, .layer_tables = LayerTables::divided}),
-      dividing("pipeline_parallel", {.make_trainer = make_mesh_trainer,
-                                     .axis = &ParallelOptions::pipeline,
-                                     .micro_batches = true,
-                                     .layer_tables = LayerTables::divided}),
-      dividing("mesh",
-               {.make_trainer = make_mesh_trainer, .micro_batches = true, .layer_tables = LayerTables::divided}),
+          {.make_trainer = make_mesh_trainer, .axis = &ParallelOptions::tensor, .layer_tables = LayerTables::divided},
+          ComparedRuns::mesh),
+      dividing("pipeline_parallel",
+               {.make_trainer = make_mesh_trainer,
+                .axis = &ParallelOptions::pipeline,
+                .micro_batches = true,
+                .layer_tables = LayerTables::divided},
+               ComparedRuns::mesh),
+      dividing("mesh", {.make_trainer = make_mesh_trainer, .micro_batches = true, .layer_tables = LayerTables::divided},
+               ComparedRuns::mesh),
   };
 }
 
