@@ -215,19 +215,23 @@ void write_strategies(const Output& output, const Compared& compared) {
   write(output, strategy_comparison_to_json(strategies), strategy_comparison_text(strategies));
 }
 
-void write_result(const CompareFlags& flags, const Output& output, const Compared& compared) {
-  if (flags.all) return write_strategies(output, compared);
+// The comparisons, with the details of the last one.
+nlohmann::ordered_json detailed_comparisons(const Compared& compared) {
   nlohmann::ordered_json document = comparisons_to_json(compared.comparisons);
-  if (output.json()) {
-    output.write_json(document);
-  } else {
-    output.write_text(comparisons_text(compared.comparisons, flags.details));
-  }
-  if (!output.wants_page()) return;
   nlohmann::ordered_json& last = document["comparisons"].back();
   last["measured"]["details"] = compared.measured_details;
   last["predicted"]["details"] = compared.predicted_details;
-  output.write_page(document);
+  return document;
+}
+
+void write_result(const CompareFlags& flags, const Output& output, const Compared& compared) {
+  if (flags.all) return write_strategies(output, compared);
+  if (output.json()) {
+    output.write_json(flags.details ? detailed_comparisons(compared) : comparisons_to_json(compared.comparisons));
+  } else {
+    output.write_text(comparisons_text(compared.comparisons, flags.details));
+  }
+  if (output.wants_page()) output.write_page(detailed_comparisons(compared));
 }
 
 // Measures and predicts a variant.
@@ -252,7 +256,7 @@ void add_comparison(const CompareFlags& flags, const Variant& variant, const std
   predicted.report.notes.insert(predicted.report.notes.end(), notes.begin(), notes.end());
   keep_unused_in_both(measured.report.notes, predicted.report.notes);
   compared.comparisons.push_back(compare(measured.report, predicted.report, disturbance));
-  if (!flags.common.html.empty()) {
+  if (!flags.common.html.empty() || (flags.common.json && flags.details)) {
     compared.measured_details = details_json(measured);
     compared.predicted_details = details_json(predicted);
   }
@@ -328,8 +332,8 @@ void add_compare(CLI::App& app, Action& action) {
       ->add_option("scenario", flags->scenario,
                    "The scenario file, - for the standard input; or the stored run that is the baseline")
       ->required();
-  CLI::Option* const other = command->add_option(
-      "other", flags->other, "A stored run (of run --json or --html), to compare with the baseline");
+  CLI::Option* const other =
+      command->add_option("other", flags->other, "A stored run (of run --json), to compare with the baseline");
   add_set_option(*command, flags->settings);
   command
       ->add_option("--engines", flags->engines,
@@ -355,7 +359,9 @@ void add_compare(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 100));
   command->add_flag("--all", flags->all,
                     "Every strategy on the scenario's workload, on 1, 2 and 4 devices or on those of --replicas");
-  command->add_flag("--details", flags->details, "Every part of the step and every collective, of every variant");
+  command->add_flag("--details", flags->details,
+                    "Every part of the step and every collective, of every variant; with --json, also what pictures "
+                    "need, so that `report` writes the same page");
   add_common_options(*command, flags->common);
   add_page_option(*command, flags->common);
   for (const char* const of_a_run : {"--set", "--engines", "--topology", "--device-type", "--replicas",

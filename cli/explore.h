@@ -21,6 +21,7 @@ struct RunFlags {
   ImportOptions import;
   std::string trace;
   bool all = false;            // collectives, in the text
+  bool details = false;        // of pictures, in the document
   std::optional<int> explore;  // this many schedules
   RunOptions run;
 };

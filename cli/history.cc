@@ -6,6 +6,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "reports/history.h"
+#include "reports/pages/page.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -17,8 +18,6 @@ struct HistoryFlags {
   std::string scenario;  // a name; empty: all
   double margin = kMeasuredTolerance;
 };
-
-constexpr std::size_t kMostOfPage = 1000;  // launches of a series; a page has room for no more
 
 [[noreturn]] void nothing_to_show(const HistoryFlags& flags, std::string message) {
   throw InputError({problem_at(flags.file, kBeginning, std::move(message))});
@@ -50,7 +49,8 @@ int show_history(const HistoryFlags& flags) {
     output.write_text(history_text(series, flags.margin));
   }
   if (!output.wants_page()) return kOk;
-  for (HistorySeries& one : series) one = last_of(one, kMostOfPage);
+  // The document of 10^6 launches would take a gigabyte.
+  for (HistorySeries& one : series) one = last_of(one, kMostLaunchesOfPage);
   output.write_page(history_to_json(series, flags.margin));
   return kOk;
 }

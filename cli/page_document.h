@@ -1,4 +1,4 @@
-// A run as a page wants it: its report, and what its pictures need beyond that.
+// A run with what pictures of it need beyond its report, for pages and for documents from which pages are made.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

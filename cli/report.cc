@@ -80,7 +80,7 @@ int show_reports(const ReportFlags& flags) {
 void add_report(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("report", "Show stored results again, or write their page");
   auto flags = std::make_shared<ReportFlags>();
-  command->add_option("files", flags->files, "Documents of --json, or pages of --html")->required();
+  command->add_option("files", flags->files, "Documents of --json")->required();
   command->add_flag("--all", flags->all, "Show every collective, part and point, however many there are");
   add_common_options(*command, flags->common);
   add_page_option(*command, flags->common);

@@ -92,7 +92,7 @@ int run(RunFlags flags) {
     return document;
   };
   if (output.json()) {
-    output.write_json(with_values(report_to_json(result.report)));
+    output.write_json(with_values(flags.details ? with_details(result) : report_to_json(result.report)));
   } else {
     output.write_text(report_text(result.report, flags.all));
   }
@@ -146,7 +146,10 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1 << 30))
       ->excludes(trace);
   command->add_flag("--all", flags->all, "Show every collective, however many there are");
+  CLI::Option* details = command->add_flag(
+      "--details", flags->details, "With --json: also what pictures need, so that `report` writes the same page");
   add_common_options(*command, flags->common);
+  details->needs(command->get_option("--json"))->excludes(command->get_option("--explore"));
   add_page_option(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return flags->explore ? explore(*flags) : run(*flags); }; });
 }

@@ -1,4 +1,4 @@
-// A stored run: the document of `run --json`, a page of `run --html`, or a baseline of `check --update`.
+// A stored run: the document of `run --json`, or a baseline of `check --update`.
 #pragma once
 
 #include <string>

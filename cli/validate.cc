@@ -1,11 +1,16 @@
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
+#include "reports/known_errors.h"
+#include "reports/report_json.h"
+#include "reports/training_errors.h"
 #include "scenarios/validation/validate.h"
+#include "topologies/base/strict_yaml.h"  // read_input_file
 
 namespace tandem {
 namespace {
@@ -16,6 +21,7 @@ struct ValidateFlags {
   validation::Protocol protocol = validation::Protocol::links;
   bool by_family = true;
   double beyond_percent = 0;  // 0: show the errors of all points
+  std::string bands;          // a file for the errors on which error bands rest; empty: none
 };
 
 std::string text_of(const ValidateFlags& flags, const Validation& validation) {
@@ -23,8 +29,38 @@ std::string text_of(const ValidateFlags& flags, const Validation& validation) {
                                   : validation_text(validation, flags.by_family);
 }
 
+bool is_fitted(const ValidateFlags& flags) {
+  return flags.protocol == validation::Protocol::first_row;
+}
+
+KnownErrors stored_bands(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return {};
+  const JsonOrigin origin(file, read_input_file(file));
+  return known_errors_from_json(origin.parse(), origin);
+}
+
+// Puts the errors of published training runs in place of those that the file has of the same protocol.
+void write_bands(const ValidateFlags& flags, KnownErrors known, const Validation& validation) {
+  const std::vector<GroupErrors> groups = group_errors(validation.training, is_fitted(flags));
+  if (groups.empty()) {
+    throw InputError({{.file = flags.folder,
+                       .path = "",
+                       .message = "has no published training run that counts, so that no error band follows from it"}});
+  }
+  std::erase_if(known.published, [&](const GroupErrors& one) { return one.is_fitted == is_fitted(flags); });
+  known.published.insert(is_fitted(flags) ? known.published.end() : known.published.begin(), groups.begin(),
+                         groups.end());
+  write_file(flags.bands, json_text(known_errors_to_json(known)));
+}
+
 int validate(const ValidateFlags& flags) {
   const Output output(flags.common);
+  KnownErrors known;
+  if (!flags.bands.empty()) {
+    known = stored_bands(flags.bands);
+    check_writable(flags.bands);
+  }
   ProgressLine progress(flags.common);
   const Validation validation = validate_folder(flags.folder, flags.protocol, progress.of_steps("validating"));
   progress.finish();
@@ -33,6 +69,7 @@ int validate(const ValidateFlags& flags) {
   } else {
     output.write_text(text_of(flags, validation));
   }
+  if (!flags.bands.empty()) write_bands(flags, std::move(known), validation);
   return validation.contradictions.empty() ? kOk : kNotMet;
 }
 
@@ -57,8 +94,17 @@ void add_validate(CLI::App& app, Action& action) {
                    "Instead of the errors: the files whose points are off by more than so many percent")
       ->check(number_within(1e-3, 1e9))
       ->excludes(summary);
+  command->add_option("--write-bands", flags->bands,
+                      "Also write the errors of training runs, on which error bands rest, to this file, beside what it "
+                      "has of other protocols (links and first-row)");
   add_common_options(*command, flags->common);
-  command->callback([flags, &action] { action = [flags] { return validate(*flags); }; });
+  command->callback([flags, &action] {
+    using validation::Protocol;
+    if (!flags->bands.empty() && flags->protocol != Protocol::links && flags->protocol != Protocol::first_row) {
+      throw CLI::ValidationError("--write-bands", "error bands rest on the protocols links and first-row only");
+    }
+    action = [flags] { return validate(*flags); };
+  });
 }
 
 }  // namespace tandem

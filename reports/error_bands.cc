@@ -5,29 +5,29 @@
 #include <algorithm>
 #include <array>
 
+#include "reports/known_errors.h"
+
 namespace tandem {
 namespace {
 
-// The 95th percentiles (nearest rank) of the absolute errors of launches on a calibrated machine in docs/fidelity.md.
-constexpr double kEnoughCores = 0.131, kShortOfCores = 0.256;
-constexpr int kEnoughCoresRuns = 45, kShortOfCoresRuns = 39;
-// The 95th percentiles (nearest rank) of the absolute errors there.
 using enum PredictionGroup;
-constexpr std::array<GroupErrors, 11> kErrors = {{
-    {one_device, false, 88, 0.219},
-    {one_node, false, 199, 0.258},
-    {several_nodes, false, 51, 0.538},
-    {several_nodes_mesh, false, 10, 0.134},
-    {parameter_server, false, 24, 2.433},
-    {central_storage, false, 16, 0.453},
-    {one_node, true, 193, 0.083},
-    {several_nodes, true, 45, 0.340},
-    {several_nodes_mesh, true, 9, 0.073},
-    {parameter_server, true, 20, 0.065},
-    {central_storage, true, 12, 0.408},
-}};
+constexpr std::array kGroups = {one_device,         one_node,         several_nodes,
+                                several_nodes_mesh, parameter_server, central_storage};
+
+ErrorBand calibrated_band(bool is_short_of_cores) {
+  const auto& all = known_errors().calibrated;
+  const auto found = std::ranges::find(all, is_short_of_cores, &CalibratedErrors::is_short_of_cores);
+  if (found == all.end()) return {.relative = {}, .basis = "no prediction on a calibrated machine was compared"};
+  return {.relative = found->p95,
+          .basis = fmt::format("{} comparisons on a calibrated machine, with {} CPU devices than cores",
+                               found->launches, is_short_of_cores ? "more" : "no more")};
+}
 
 }  // namespace
+
+std::span<const PredictionGroup> prediction_groups() {
+  return kGroups;
+}
 
 std::string_view name_of(PredictionGroup group) {
   switch (group) {
@@ -58,18 +58,15 @@ std::optional<PredictionGroup> prediction_group(std::string_view strategy, int d
 }
 
 std::optional<GroupErrors> errors_of(PredictionGroup group, bool is_fitted) {
-  const auto found = std::find_if(kErrors.begin(), kErrors.end(), [&](const GroupErrors& one) {
-    return one.group == group && one.is_fitted == is_fitted;
-  });
-  return found == kErrors.end() ? std::nullopt : std::optional(*found);
+  const auto& all = known_errors().published;
+  const auto found = std::ranges::find_if(
+      all, [&](const GroupErrors& one) { return one.group == group && one.is_fitted == is_fitted; });
+  return found == all.end() ? std::nullopt : std::optional(*found);
 }
 
 ErrorBand error_band_of(const PredictionKind& kind) {
   if (kind.figures == FigureBasis::calibrated && kind.nodes == 1 && !kind.on_gpus) {
-    const bool is_short = kind.is_short_of_cores;
-    return {.relative = is_short ? kShortOfCores : kEnoughCores,
-            .basis = fmt::format("{} comparisons on a calibrated machine, with {} CPU devices than cores",
-                                 is_short ? kShortOfCoresRuns : kEnoughCoresRuns, is_short ? "more" : "no more")};
+    return calibrated_band(kind.is_short_of_cores);
   }
   if (!kind.is_layers) return {.relative = {}, .basis = "no prediction of such a workload was compared"};
   if (!kind.on_gpus) return {.relative = {}, .basis = "no prediction for CPU devices of stated figures was compared"};

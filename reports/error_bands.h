@@ -1,9 +1,10 @@
-// The errors that predictions have had, by what a prediction rests on and what it is of. docs/fidelity.md has the
-// table, which `tandem validate` prints, and its test compares the figures with it.
+// The errors that predictions have had, by what a prediction rests on and what it is of. The figures are data:
+// reports/known_errors.h.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -45,18 +46,20 @@ enum class PredictionGroup : std::uint8_t {
   central_storage,
 };
 
+std::span<const PredictionGroup> prediction_groups();  // all of them
+
 // Returns the name of the group in tables, "one node".
 std::string_view name_of(PredictionGroup group);
 
 // Returns the group of a training run (PredictionKind::strategy), or nothing if no such published run is known.
 std::optional<PredictionGroup> prediction_group(std::string_view strategy, int devices, int nodes);
 
-// The errors of published training runs of a group. The table is in error_bands.cc.
+// The errors of published training runs of a group.
 struct GroupErrors {
-  PredictionGroup group;
-  bool is_fitted;  // the device was fitted to the row of one device; those rows are not counted
-  int rows;
-  double p95;
+  PredictionGroup group = PredictionGroup::one_device;
+  bool is_fitted = false;  // the device was fitted to the row of one device; those rows are not counted
+  int rows = 0;
+  double p95 = 0;  // of the absolute errors; 0.1 is 10 %
 };
 
 // Returns the errors of a group, or nothing if no runs of it were compared.

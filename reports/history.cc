@@ -243,12 +243,13 @@ std::vector<HistorySeries> series_of(std::vector<HistoryLaunch> history, double 
 
 HistorySeries last_of(const HistorySeries& series, std::size_t most) {
   const std::size_t cut = series.launches.size() - std::min(series.launches.size(), most);
-  HistorySeries last{.launches = {series.launches.begin() + static_cast<std::ptrdiff_t>(cut), series.launches.end()}};
+  HistorySeries last{.launches = {series.launches.begin() + static_cast<std::ptrdiff_t>(cut), series.launches.end()},
+                     .changes = {},
+                     .earlier = series.earlier + cut};
   for (ChangePoint change : series.changes) {
     change.index -= static_cast<int>(cut);
     if (change.index > 0) last.changes.push_back(change);
   }
-  last.left_out = series.left_out + cut;
   return last;
 }
 

@@ -122,13 +122,13 @@ struct HistorySeries {
   // Change points among the undisturbed launches; every difference for simulations. Indices into `launches`. For
   // display, not for verdicts.
   std::vector<ChangePoint> changes{};
-  std::size_t left_out = 0;   // earlier launches, which are not here
+  std::size_t earlier = 0;    // launches before these, dropped by last_of()
   bool is_shortened() const;  // whether `changes` covers only the last launches
 };
 
 // Returns the series of a file in the order of their first launches.
 std::vector<HistorySeries> series_of(std::vector<HistoryLaunch> history, double margin);
-// Returns the last launches of a series, and the changes among them.
+// Returns the last launches of a series, and the changes among them: as much as a page shows of a long history.
 HistorySeries last_of(const HistorySeries& series, std::size_t most);
 
 nlohmann::ordered_json history_to_json(const std::vector<HistorySeries>& series, double margin);

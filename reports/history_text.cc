@@ -85,7 +85,6 @@ std::vector<HistoryLaunch> launches_from_json(const JsonField& field, const Hist
 
 HistorySeries series_from_json(const JsonField& field) {
   HistorySeries series{.launches = launches_from_json(field.required("launches"), common_of(field))};
-  series.left_out = static_cast<std::size_t>(field.optional("launches_left_out").count());
   for (const JsonField& item : field.required("changes").items()) {
     const int place = item.required("launch").small_count();
     const int before = series.changes.empty() ? 0 : series.changes.back().index;
@@ -245,7 +244,7 @@ HistoryJson history_to_json(const std::vector<HistorySeries>& all, double margin
                                 {"change", change.change},
                                 {"p_value", change.p_value}});
     }
-    if (series.left_out > 0) one["launches_left_out"] = series.left_out;
+    if (series.earlier > 0) one["earlier_launches"] = series.earlier;  // the page says so; no file has it
     json["series"].push_back(std::move(one));
   }
   return json;

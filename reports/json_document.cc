@@ -112,28 +112,21 @@ class PlaceFinder {
   std::unordered_map<const OrderedJson*, FilePlace> places_;
 };
 
-// Returns the document in the text of a page; any other text is the document itself.
-std::string_view document_in(std::string_view text, const std::string& file) {
-  if (!text.starts_with(kPageBegin)) return text;
-  const std::size_t begin = text.find(kPageDocumentBegin);
-  const std::size_t end = begin == std::string_view::npos ? begin : text.find(kPageDocumentEnd, begin);
-  if (end == std::string_view::npos) {
-    throw InputError({problem_at(file, {.line = 1, .column = 1}, "is a page without a document of Tandem")});
-  }
-  return text.substr(begin + kPageDocumentBegin.size(), end - begin - kPageDocumentBegin.size());
-}
-
 }  // namespace
 
-JsonOrigin::JsonOrigin(std::string file, std::string_view text, int line) : file_(std::move(file)) {
-  const std::string_view document = document_in(text, file_);
-  begin_ = place_in(text, static_cast<std::size_t>(document.data() - text.data()));
-  begin_.line += line - 1;
-  text_ = std::make_shared<const std::string>(document);
-}
+JsonOrigin::JsonOrigin(std::string file, std::string_view text, int line)
+    : file_(std::move(file)),
+      text_(std::make_shared<const std::string>(text)),
+      begin_{.line = line, .column = kBeginning.column} {}
 
 OrderedJson JsonOrigin::parse() const {
   if (!text_) return nullptr;
+  if (text_->starts_with(kPageBegin)) {
+    throw InputError(
+        {problem_at(file_, begin_,
+                    "is a page, which only shows a result; expected the result itself, as the command that "
+                    "wrote the page stores it with --json -o FILE")});
+  }
   if (text_->find_first_not_of(" \t\r\n") == std::string::npos) {
     throw InputError({{.file = file_, .path = "", .message = "the file is empty"}});
   }

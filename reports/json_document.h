@@ -12,10 +12,8 @@
 
 namespace tandem {
 
-// The marks between which a page (reports/pages) carries its document.
+// What a page (reports/pages) begins with. Pages are for people, and are refused where a document is expected.
 inline constexpr std::string_view kPageBegin = "<!doctype html>";
-inline constexpr std::string_view kPageDocumentBegin = "<script type=\"application/json\" id=\"tandem-document\">";
-inline constexpr std::string_view kPageDocumentEnd = "</script>";
 
 // Where a document comes from, for messages about it.
 class JsonOrigin {
@@ -25,14 +23,13 @@ class JsonOrigin {
   // A document that was made in memory. Its values have no place.
   JsonOrigin(std::string name) : file_(std::move(name)) {}  // NOLINT(google-explicit-constructor): a name is enough
   JsonOrigin(const char* name) : file_(name) {}             // NOLINT(google-explicit-constructor)
-  // The text of a file, which is a document or a page that carries one, or one line of a file of documents. Throws
-  // InputError for a page without a document.
+  // The text of a file, which is a document or one line of a file of documents.
   JsonOrigin(std::string file, std::string_view text, int line = 1);
 
   const std::string& file() const { return file_; }
 
-  // Reads the document. Throws InputError where the text stops being JSON, gives a key twice, is nested deeper than
-  // JsonStream allows, or is not UTF-8. Without a text the document is empty.
+  // Reads the document. Throws InputError for a page, and where the text stops being JSON, gives a key twice, is nested
+  // deeper than JsonStream allows, or is not UTF-8. Without a text the document is empty.
   Json parse() const;
 
   // Returns the places of values of the document that parse() returned, all in one pass over the text.
@@ -44,7 +41,7 @@ class JsonOrigin {
   FilePlace begin_{.line = 1, .column = 1};  // of the text in the file
 };
 
-// Reads a document, or the document that a page carries.
+// Reads a document: JsonOrigin(file, text).parse().
 JsonOrigin::Json parse_json(std::string_view text, const std::string& file);
 
 }  // namespace tandem

@@ -90,7 +90,4 @@ class Reading {
 // Throws InputError, which says that a document is of a kind that cannot be used: "is 'x', <message>".
 [[noreturn]] void refuse_kind(const JsonField::Json& document, const JsonOrigin& origin, const std::string& message);
 
-// The field of a page's document that says what had no room there: the number of missing entries by path.
-inline constexpr std::string_view kLeftOut = "left_out";
-
 }  // namespace tandem

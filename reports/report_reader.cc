@@ -238,17 +238,6 @@ bool check_kind(const JsonField& root) {
   return is_report && kind.present() && schema_version.present();
 }
 
-// Refuses the document of a page that had no room for all of the report. Details are not part of it.
-void check_is_whole(const JsonField::Json& document, const JsonOrigin& origin) {
-  if (!document.is_object()) return;
-  Reading reading(document, origin);
-  for (const auto& [path, count] : reading.root().optional(std::string(kLeftOut)).entries()) {
-    if (path == "details") continue;
-    count.error("'" + path + "' is not all here: the page had no room for it; take the document of --json");
-  }
-  reading.finish();
-}
-
 }  // namespace
 
 std::optional<LongSteps> long_steps_from_json(const JsonField& field) {
@@ -282,7 +271,6 @@ PerStep per_step_from_json(const JsonField& field) {
 Report report_from_json(std::string_view text, const std::string& file) {
   const JsonOrigin origin(file, text);
   const JsonField::Json document = origin.parse();
-  check_is_whole(document, origin);
   return report_from_document(document, origin);
 }
 

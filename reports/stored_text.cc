@@ -56,43 +56,17 @@ std::string stored_suite(const Document& document, const JsonOrigin& origin, boo
   return suite_text(suite_from_json(document, origin));
 }
 
-// The page of a long history has only the last launches.
 std::string stored_history(const Document& document, const JsonOrigin& origin, bool /*all*/) {
   const StoredHistory history = history_from_json(document, origin);
-  Reading reading(document, origin);
-  std::size_t left_out = 0;
-  for (const HistorySeries& series : history.series) left_out += series.left_out;
-  const std::int64_t series_left_out = reading.root().optional("series_left_out").count();
-  reading.finish();
-  std::string text;
-  if (left_out > 0)
-    text += fmt::format("{} earlier launches had no room in the page that this was read from\n\n", left_out);
-  if (series_left_out > 0) text += fmt::format("{} more series had no room there\n\n", series_left_out);
-  return text + history_text(history.series, history.margin);
+  return history_text(history.series, history.margin);
 }
 
-// The page of a large sweep has only some of its points.
 std::string stored_sweep(const Document& document, const JsonOrigin& origin, bool all) {
-  const std::string text = sweep_text(sweep_from_json(document, origin), all);
-  Reading reading(document, origin);
-  const std::int64_t left_out = reading.root().optional("points_left_out").count();
-  reading.finish();
-  if (left_out == 0) return text;
-  return fmt::format("{} more points had no room in the page that this was read from\n\n{}", left_out, text);
+  return sweep_text(sweep_from_json(document, origin), all);
 }
 
 std::string stored_exploration(const Document& document, const JsonOrigin& origin, bool /*all*/) {
   return exploration_text(exploration_from_json(document, origin));
-}
-
-// Names what a page had no room for.
-std::string missing_text(const Document& document) {
-  std::vector<std::string> parts;
-  if (document.contains(kLeftOut)) {
-    for (const auto& [path, count] : document[std::string(kLeftOut)].items()) parts.push_back(path);
-  }
-  if (parts.empty() || parts == std::vector<std::string>{"details"}) return "";
-  return fmt::format("the page that this was read from had no room for all of: {}\n\n", fmt::join(parts, ", "));
 }
 
 struct StoredKind {
@@ -118,7 +92,7 @@ std::string stored_text(const nlohmann::ordered_json& document, const JsonOrigin
       document.is_object() && document.contains("kind") && document["kind"].is_string() ? document["kind"] : "";
   std::vector<std::string> names;
   for (const StoredKind& known : kStoredKinds) {
-    if (known.name == kind) return missing_text(document) + known.text(document, origin, all);
+    if (known.name == kind) return known.text(document, origin, all);
     names.emplace_back(known.name);
   }
   refuse_kind(document, origin, fmt::format("which has no text; those that have one: {}", fmt::join(names, ", ")));

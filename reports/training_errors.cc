@@ -85,9 +85,9 @@ std::string summary_text(const std::vector<TrainingPoint>& points) {
   return table.text() + "\n";
 }
 
-// Returns the errors by the groups for which error_bands.h has figures. Rows that are reported apart do not count, but
-// those of central storage, which one process always drives.
-std::string groups_text(const std::vector<TrainingPoint>& points) {
+// Returns the absolute errors by the groups of error bands. Rows that are reported apart do not count, but those of
+// central storage, which one process always drives.
+std::map<PredictionGroup, std::vector<double>> errors_by_group(const std::vector<TrainingPoint>& points) {
   std::map<PredictionGroup, std::vector<double>> groups;
   for (const TrainingPoint& point : points) {
     const auto group = prediction_group(point.compared_as, point.devices, point.nodes);
@@ -95,6 +95,11 @@ std::string groups_text(const std::vector<TrainingPoint>& points) {
       groups[*group].push_back(std::abs(point.error()));
     }
   }
+  return groups;
+}
+
+std::string groups_text(const std::vector<TrainingPoint>& points) {
+  const auto groups = errors_by_group(points);
   if (groups.empty()) return "";
   TextTable table(1);
   table.add({"predictions of", "rows", "median", "p95"});
@@ -123,6 +128,15 @@ std::string rows_text(const std::vector<TrainingPoint>& points) {
 std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row) {
   if (points.empty()) return "";
   return (by_row ? rows_text(points) : "") + summary_text(points) + groups_text(points);
+}
+
+std::vector<GroupErrors> group_errors(const std::vector<TrainingPoint>& points, bool is_fitted) {
+  std::vector<GroupErrors> all;
+  for (const auto& [group, errors] : errors_by_group(points)) {
+    all.push_back(
+        {.group = group, .is_fitted = is_fitted, .rows = static_cast<int>(errors.size()), .p95 = p95_of(errors)});
+  }
+  return all;
 }
 
 }  // namespace tandem

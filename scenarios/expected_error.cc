@@ -4,7 +4,6 @@
 #include <set>
 
 #include "scenarios/job.h"
-#include "strategies/parallel/parallel_options.h"
 #include "strategies/strategies.h"
 
 namespace tandem {
@@ -32,12 +31,19 @@ bool are_devices_measured(const Topology& topology, const std::set<int>& machine
 }  // namespace
 
 std::string compared_as(const std::string& strategy) {
-  const StrategyInfo& info = strategy_info(strategy);
-  if (info.is_registered) return "";  // no run of a program's own strategy was ever compared
-  if (info.parameter_servers == ServerUse::required) return "servers";
-  if (info.division) return info.division->axis == &ParallelOptions::data ? "" : "mesh";
-  const bool reduces = info.several_workers || !info.cross_device_ops.empty();
-  return info.one_device || reduces ? "replicas" : "central";
+  switch (strategy_info(strategy).compared_as) {
+    case ComparedRuns::none:
+      return "";
+    case ComparedRuns::replicas:
+      return "replicas";
+    case ComparedRuns::mesh:
+      return "mesh";
+    case ComparedRuns::servers:
+      return "servers";
+    case ComparedRuns::central:
+      break;
+  }
+  return "central";
 }
 
 PredictionKind prediction_kind(const Scenario& scenario, const std::optional<SharedCores>& cores) {

@@ -7,8 +7,7 @@
 
 namespace tandem {
 
-// Returns the kind of published training runs with which predictions of a strategy were compared: a word for
-// PredictionKind::strategy. A strategy that a program registers is of the kind that it resembles.
+// Returns StrategyInfo::compared_as as a word for PredictionKind::strategy.
 std::string compared_as(const std::string& strategy);
 
 // Returns what decides how wrong a simulation of the scenario is. Its topology must be known.

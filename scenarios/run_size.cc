@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/engine.h"
 #include "scenarios/alike.h"
 #include "scenarios/device_memory.h"
 #include "scenarios/job.h"
@@ -37,18 +38,16 @@ constexpr double kAreasOfLibraries = 2000;
 // The same of a device that is this machine's: digits on 64 to 1,000 replicas of engine cpu.
 constexpr double kBytesOfARealDevice = 6.3e6;
 
-// As in engine/sim/symmetry: so few workers of a kind all run; of larger classes the first and the last run, and of so
-// many one in their middle.
-constexpr std::int64_t kFew = 4;
-constexpr std::int64_t kManyWorkers = 65'536;
-
+// Where some workers of a kind represent others, the first and the last run, and a witness between them.
 std::int64_t simulated_workers(const Scenario& scenario) {
-  std::map<int, std::int64_t> kinds;
+  std::map<int, std::size_t> kinds;
   for (const int kind : alike_tasks(scenario)) ++kinds[kind];
-  const bool saves_work = std::ranges::any_of(kinds, [](const auto& kind) { return kind.second > kFew; });
+  const bool saves_work = std::ranges::any_of(kinds, [](const auto& kind) { return kind.second > kFewAlike; });
   if (!saves_work) return training_workers(scenario);
   std::int64_t workers = 0;
-  for (const auto& [kind, members] : kinds) workers += std::min<std::int64_t>(members, members < kManyWorkers ? 2 : 3);
+  for (const auto& [kind, members] : kinds) {
+    workers += static_cast<std::int64_t>(std::min<std::size_t>(members, members < kManyAlike ? 2 : 3));
+  }
   return workers;
 }
 

@@ -37,12 +37,14 @@ std::vector<StrategyInfo> replicating_strategies() {
       {.name = "one_device",
        .one_device = true,
        .packs_tensors = false,
+       .compared_as = ComparedRuns::replicas,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<OneDeviceStrategy>(worker, only_device(worker, options));
            }},
       {.name = "mirrored",
        .cross_device_ops = cross_device_ops_names(),
+       .compared_as = ComparedRuns::replicas,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<MirroredStrategy>(worker, devices_of(worker, options), options.cross_device_ops,
@@ -51,6 +53,7 @@ std::vector<StrategyInfo> replicating_strategies() {
       {.name = "multi_worker_mirrored",
        .several_workers = true,
        .cross_device_ops = {"collective"},
+       .compared_as = ComparedRuns::replicas,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<MultiWorkerMirroredStrategy>(worker,
@@ -58,6 +61,7 @@ std::vector<StrategyInfo> replicating_strategies() {
            }},
       {.name = "central_storage",
        .packs_tensors = false,
+       .compared_as = ComparedRuns::central,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<CentralStorageStrategy>(worker, options.devices);
@@ -66,6 +70,7 @@ std::vector<StrategyInfo> replicating_strategies() {
        .several_workers = true,
        .parameter_servers = ServerUse::required,
        .packs_tensors = false,
+       .compared_as = ComparedRuns::servers,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<ParameterServerStrategy>(
@@ -74,17 +79,23 @@ std::vector<StrategyInfo> replicating_strategies() {
   };
 }
 
-StrategyInfo dividing(std::string name, ModelDivision division) {
-  return {.name = std::move(name), .several_workers = true, .packs_tensors = false, .division = std::move(division)};
+StrategyInfo dividing(std::string name, ModelDivision division, ComparedRuns compared_as) {
+  return {.name = std::move(name),
+          .several_workers = true,
+          .packs_tensors = false,
+          .compared_as = compared_as,
+          .division = std::move(division)};
 }
 
 std::vector<StrategyInfo> dividing_strategies() {
   const auto mesh = std::make_shared<const MeshDivision>();
   return {
-      dividing("fully_sharded", {.how = std::make_shared<const ShardedDivision>(), .axis = &ParallelOptions::data}),
-      dividing("tensor_parallel", {.how = mesh, .axis = &ParallelOptions::tensor}),
-      dividing("pipeline_parallel", {.how = mesh, .axis = &ParallelOptions::pipeline, .micro_batches = true}),
-      dividing("mesh", {.how = mesh, .micro_batches = true}),
+      dividing("fully_sharded", {.how = std::make_shared<const ShardedDivision>(), .axis = &ParallelOptions::data},
+               ComparedRuns::none),
+      dividing("tensor_parallel", {.how = mesh, .axis = &ParallelOptions::tensor}, ComparedRuns::mesh),
+      dividing("pipeline_parallel", {.how = mesh, .axis = &ParallelOptions::pipeline, .micro_batches = true},
+               ComparedRuns::mesh),
+      dividing("mesh", {.how = mesh, .micro_batches = true}, ComparedRuns::mesh),
   };
 }
 

@@ -47,6 +47,16 @@ struct ModelDivision {
   bool micro_batches = false;            // reads ParallelOptions::micro_batches and virtual_stages
 };
 
+// How the published training runs distribute the work with which predictions were compared. Predictions of a strategy
+// are expected to be as far off as those of the runs that it resembles.
+enum class ComparedRuns : std::uint8_t {
+  none,      // it resembles no such runs: how far off a prediction is, is not known
+  replicas,  // gradients are reduced among replicas
+  mesh,      // layers are divided over a mesh
+  servers,   // variables are on parameter servers
+  central,   // variables are on one device, for all replicas of a machine
+};
+
 // What is known about a strategy without making one.
 struct StrategyInfo {
   std::string name;
@@ -56,7 +66,8 @@ struct StrategyInfo {
   std::vector<std::string> cross_device_ops{};  // that can be chosen besides "auto"
   bool packs_tensors = true;                    // uses StrategyOptions::packing
   std::vector<StrategyKey> keys{};              // of scenarios, that this strategy alone reads
-  bool is_registered = false;                   // by a program: register_strategy() sets it
+  ComparedRuns compared_as = ComparedRuns::none;
+  bool is_registered = false;  // by a program: register_strategy() sets it
   // Exactly one of these: a strategy either replicates the model or divides it.
   StrategyFactory make{};
   std::optional<ModelDivision> division{};

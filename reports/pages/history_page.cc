@@ -5,6 +5,7 @@
 #include "reports/json_fields.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
+#include "reports/pages/page.h"
 #include "reports/pages/sections.h"
 #include "reports/statistics.h"
 #include "reports/text_table.h"
@@ -113,25 +114,45 @@ std::string place_text(const JsonField& field, bool is_exact) {
                   : fmt::format("{} on {}", scenario, field.required("machine").text());
 }
 
-std::string series_section(const JsonField& field, double margin) {
-  const JsonField exact = field.optional("exact");  // not in documents of earlier versions
-  const bool is_exact = exact.present() && exact.boolean();
+// A series as its page draws it.
+struct PageSeries {
+  std::string title;
+  bool is_exact = false;
   std::vector<PageLaunch> launches;
-  for (const JsonField& item : field.required("launches").items()) launches.push_back(launch_of(item));
   std::vector<PageChange> changes;
+  std::size_t earlier = 0;  // launches that are not shown
+};
+
+PageSeries page_series_of(const JsonField& field) {
+  const JsonField exact = field.optional("exact");  // not in documents of earlier versions
+  PageSeries series{.title = "", .is_exact = exact.present() && exact.boolean(), .launches = {}, .changes = {}};
+  series.earlier = static_cast<std::size_t>(field.optional("earlier_launches").count());
+  series.title = place_text(field, series.is_exact);
+  for (const JsonField& item : field.required("launches").items()) series.launches.push_back(launch_of(item));
   for (const JsonField& item : field.required("changes").items()) {
     const auto place = static_cast<std::size_t>(item.required("launch").small_count());
-    if (place <= (changes.empty() ? 0 : changes.back().launch) || place >= launches.size()) {
+    if (place <= (series.changes.empty() ? 0 : series.changes.back().launch) || place >= series.launches.size()) {
       item.error("is no place of a launch after the change before it");
-      return "";
+      continue;
     }
-    changes.push_back(
+    series.changes.push_back(
         {.launch = place, .change = item.required("change").number(), .p_value = item.required("p_value").number()});
   }
-  if (launches.empty()) {
-    field.error("has no launch");
-    return "";
-  }
+  if (series.launches.empty()) field.error("has no launch");
+  return series;
+}
+
+// Drops all but the last launches, and the changes before them.
+void keep_last(PageSeries& series, std::size_t most) {
+  const std::size_t dropped = series.launches.size() - std::min(series.launches.size(), most);
+  series.launches.erase(series.launches.begin(), series.launches.begin() + static_cast<std::ptrdiff_t>(dropped));
+  std::erase_if(series.changes, [dropped](const PageChange& change) { return change.launch <= dropped; });
+  for (PageChange& change : series.changes) change.launch -= dropped;
+  series.earlier += dropped;
+}
+
+std::string series_section(const PageSeries& series, double margin) {
+  const auto& [title, is_exact, launches, changes, earlier] = series;
   HtmlTable steps(is_exact ? "changes" : "changes, found by E-divisive; they decide nothing",
                   {"launch", "commit", "date", "change", is_exact ? "" : "p"}, 3);
   for (const PageChange& change : changes) {
@@ -145,86 +166,37 @@ std::string series_section(const JsonField& field, double margin) {
     table.add({std::to_string(i + 1), one.commit.empty() ? "-" : one.commit, one.date,
                time_text(one.step_time) + (one.is_disturbed ? " (disturbed)" : ""), one.verdict});
   }
-  return section(place_text(field, is_exact),
-                 (is_exact ? staircase_of(launches, changes) : chart_of(launches, changes, margin)) +
-                     (changes.empty() ? "" : std::move(steps).finish()) +
-                     folded("All launches", std::move(table).finish()));
+  return section(title, (is_exact ? staircase_of(launches, changes) : chart_of(launches, changes, margin)) +
+                            (changes.empty() ? "" : std::move(steps).finish()) +
+                            folded("All launches", std::move(table).finish()));
 }
 
-// Pages hold at most this many series, the first ones, and the last launches of them: so many of all series together.
+// A page shows the first series, and the last launches of each.
 constexpr std::size_t kMostSeries = 40;
-constexpr std::size_t kMostLaunches = 1000;
 
-std::size_t launches_in(const Json& document) {
-  std::size_t launches = 0;
-  for (const Json& series : document.at("series")) launches += series.at("launches").size();
-  return launches;
-}
-
-// Returns a series with its last launches, and the changes among them.
-Json shortened_series(const Json& series, std::size_t most) {
-  const Json& launches = series.at("launches");
-  const std::size_t left_out = launches.size() - std::min(launches.size(), most);
-  Json shorter = Json::object();
-  for (const auto& [key, value] : series.items()) {
-    if (key != "launches" && key != "changes") shorter[key] = value;
-  }
-  shorter["launches"] = Json::array();
-  for (std::size_t i = left_out; i < launches.size(); ++i) shorter["launches"].push_back(launches[i]);
-  shorter["changes"] = Json::array();
-  for (const Json& change : series.at("changes")) {
-    const auto place = change.at("launch").get<std::size_t>();
-    if (place <= left_out) continue;
-    shorter["changes"].push_back(change);
-    shorter["changes"].back()["launch"] = place - left_out;
-  }
-  const std::size_t before = series.value("launches_left_out", std::size_t{0});
-  if (left_out + before > 0) shorter["launches_left_out"] = left_out + before;
-  return shorter;
-}
-
-Json shortened_history(const Json& document, std::size_t launches) {
-  const Json& all = document.at("series");
-  const std::size_t count = std::min(all.size(), kMostSeries);
-  const std::size_t most = std::max<std::size_t>(1, launches / count);
-  Json shorter = Json::object();
-  for (const auto& [key, value] : document.items()) {
-    if (key != "series") shorter[key] = value;
-  }
-  shorter["series"] = Json::array();
-  for (std::size_t i = 0; i < count; ++i) shorter["series"].push_back(shortened_series(all[i], most));
-  if (all.size() > count) shorter["series_left_out"] = all.size() - count;
-  return shorter;
-}
-
-bool fits_page(const Json& document) {
-  constexpr std::size_t kMostBytes = 300'000;
-  return launches_in(document) <= kMostLaunches && document.at("series").size() <= kMostSeries &&
-         document.dump(-1, ' ', false, Json::error_handler_t::replace).size() <= kMostBytes;
-}
-
-// Returns a history that a page has room for. If commits are long, it has fewer launches.
-Json history_that_fits(const Json& document) {
-  Json shorter;
-  for (std::size_t launches = kMostLaunches; launches > 0; launches /= 2) {
-    shorter = shortened_history(document, launches);
-    if (fits_page(shorter)) break;
-  }
-  return shorter;
-}
-
-// Says what a shortened history lacks.
-std::string completeness_text(const JsonField& root) {
-  std::int64_t launches = 0;
-  for (const JsonField& series : root.required("series").items()) {
-    launches += series.optional("launches_left_out").count();
-  }
+// Says what the page does not show; "" if nothing.
+std::string not_shown_text(std::size_t launches, std::size_t series) {
   std::string text;
   if (launches > 0) {
     text += paragraph(fmt::format("The last launches of each series; {} earlier ones are not shown.", launches));
   }
-  const std::int64_t series = root.optional("series_left_out").count();
   return series == 0 ? text : text + paragraph(fmt::format("{} more series are not shown.", series));
+}
+
+// Returns sections with as much as a page shows.
+std::vector<std::string> history_sections(std::vector<PageSeries> all, double margin) {
+  const std::size_t shown = std::min(all.size(), kMostSeries);
+  const std::size_t most = std::max<std::size_t>(1, kMostLaunchesOfPage / std::max<std::size_t>(1, shown));
+  std::size_t launches = 0, earlier = 0;
+  for (std::size_t i = 0; i < shown; ++i) launches += all[i].launches.size();
+  std::vector<std::string> sections(1);
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (launches > kMostLaunchesOfPage) keep_last(all[i], most);
+    earlier += all[i].earlier;
+    sections.push_back(series_section(all[i], margin));
+  }
+  sections.front() = not_shown_text(earlier, all.size() - shown);
+  return sections;
 }
 
 }  // namespace
@@ -236,14 +208,10 @@ Content history_content(const Json& document, const JsonOrigin& origin) {
   Content content{.heading = {.title = "History of step times",
                               .origin = fmt::format("of measured ones, changes of {} and more", percent_text(margin))},
                   .sections = {}};
-  for (const JsonField& series : root.required("series").items())
-    content.sections.push_back(series_section(series, margin));
-  content.sections.insert(content.sections.begin(), completeness_text(root));
+  std::vector<PageSeries> series;
+  for (const JsonField& item : root.required("series").items()) series.push_back(page_series_of(item));
   reading.finish();
-  if (fits_page(document)) return content;
-  const auto shorter = std::make_shared<const Json>(history_that_fits(document));
-  content = fits_page(*shorter) ? history_content(*shorter, origin.file()) : std::move(content);
-  content.shortened = shorter;
+  content.sections = history_sections(std::move(series), margin);
   return content;
 }
 

@@ -8,7 +8,6 @@
 
 #include "reports/json_fields.h"
 #include "reports/pages/assets.h"
-#include "reports/pages/carried_document.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
 #include "reports/text_table.h"
@@ -36,7 +35,6 @@ constexpr std::array kKinds{Kind{"report", pages::run_content},
                             Kind{"history", pages::history_content}};
 
 constexpr std::size_t kMostPageBytes = 1'000'000;
-constexpr std::size_t kMostSectionBytes = 660'000;
 constexpr int kMostHeadingWidth = 300;
 
 // Nothing is allowed but the page's own style and scripts.
@@ -60,7 +58,7 @@ std::string head(const Content& content, bool offers_trace) {
       kPageBegin, content_policy(offers_trace), heading_text(content.heading.title), pages::style().text);
 }
 
-std::string body(const Content& content, const std::string& left_out, std::size_t most, bool offers_trace) {
+std::string body(const Content& content, std::size_t most, bool offers_trace) {
   const pages::Heading& heading = content.heading;
   std::string text = fmt::format("<body>\n<header>\n<h1>{}</h1>\n<p class=\"origin\">{}</p>\n",
                                  heading_text(heading.title), heading_text(heading.origin));
@@ -68,33 +66,22 @@ std::string body(const Content& content, const std::string& left_out, std::size_
     text += fmt::format("<p class=\"verdict {}\">{}</p>\n", heading.verdict_class, heading_text(heading.verdict));
   }
   if (offers_trace) text += "<p><button type=\"button\" id=\"open-trace\">Open the trace in Perfetto</button></p>\n";
-  if (!left_out.empty()) text += pages::paragraph(left_out);
   return text + "</header>\n<main>\n" + pages::sections_that_fit(content.sections, most) + "</main>\n";
 }
 
 std::string end_of_page() {
   std::string end;
   for (const pages::Asset& script : pages::scripts()) {
-    end += fmt::format("<script>{}{}\n", script.text, kPageDocumentEnd);
+    end += fmt::format("<script>{}</script>\n", script.text);
   }
   return end + "</body>\n</html>\n";
 }
 
-// The document gets the room that the sections leave. One that was shortened for its page is not cut again.
-std::string whole_page(const Content& content, const Json& document, bool offers_trace) {
-  constexpr std::size_t kRoomForRest = 16'000;  // of the body, and a sentence about the document
+std::string whole_page(const Content& content, bool offers_trace) {
+  constexpr std::size_t kRoomForRest = 8'000;  // of the body
   const std::string begin = head(content, offers_trace), end = end_of_page();
-  const std::size_t room = kMostPageBytes - begin.size() - end.size() - kPageDocumentBegin.size() - kRoomForRest;
-  std::size_t for_sections = kMostSectionBytes;
-  if (content.shortened) {
-    const std::size_t size = pages::carried_document(*content.shortened, room).text.size();
-    for_sections = std::min(for_sections, room - size);
-  }
-  const std::string plain = body(content, "", for_sections, offers_trace);
-  const auto [carried, left_out] = pages::carried_document(content.shortened ? *content.shortened : document,
-                                                           room + kRoomForRest / 2 - std::min(room, plain.size()));
-  return begin + body(content, left_out, for_sections, offers_trace) +
-         fmt::format("{}{}{}\n", kPageDocumentBegin, carried, kPageDocumentEnd) + end;
+  const std::size_t for_sections = kMostPageBytes - begin.size() - end.size() - kRoomForRest;
+  return begin + body(content, for_sections, offers_trace) + end;
 }
 
 }  // namespace
@@ -104,7 +91,7 @@ std::string page_of(const nlohmann::ordered_json& document, const JsonOrigin& or
       document.is_object() && document.contains("kind") && document["kind"].is_string() ? document["kind"] : "";
   for (const Kind& known : kKinds) {
     if (known.name != kind) continue;
-    return whole_page(known.content(document, origin), document, offers_trace);
+    return whole_page(known.content(document, origin), offers_trace);
   }
   std::vector<std::string> names;
   for (const Kind& known : kKinds) names.emplace_back(known.name);

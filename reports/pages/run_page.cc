@@ -119,7 +119,7 @@ std::string gantt_section(const std::optional<RunDetails>& details, Nanoseconds 
   if (!details) {
     return section("The median step",
                    paragraph("The records of the steps are not in this document; a page that the run itself writes "
-                             "(--html) shows them."));
+                             "(--html), or one of the document of --json --details, shows them."));
   }
   const StepPicture& picture = details->median_step;
   std::string text = paragraph(critical_text(picture, exposed_communication));

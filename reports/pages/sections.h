@@ -1,7 +1,6 @@
 // Makes the sections of a page, for each kind of document.
 #pragma once
 
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -27,8 +26,6 @@ using Json = nlohmann::ordered_json;
 struct Content {
   Heading heading;
   std::vector<std::string> sections;  // each with its heading, or none
-  // What the page carries instead of a document that is too large for a page; null: the document itself.
-  std::shared_ptr<const Json> shortened{};
 };
 
 Content run_content(const Json& document, const JsonOrigin& origin);

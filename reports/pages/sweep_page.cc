@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
 
 #include "reports/json_fields.h"
@@ -16,23 +15,23 @@
 namespace tandem::pages {
 namespace {
 
-// Pages hold at most this many points: those of the front, then the fastest. They are fewer if their texts are long.
+// Pages draw at most this many points: those of the front, then the fastest.
 constexpr std::size_t kMostPoints = 1000;
 
-// Returns the places of `most` points that a page holds; the fastest point is always among them.
-std::set<std::size_t> kept_points(const Points& points, const JsonField& root, std::size_t most) {
+// Returns the places of the points that a page draws; the fastest point is always among them.
+std::set<std::size_t> drawn_points(const Points& points, const JsonField& root) {
   std::vector<std::size_t> ranking(points.size());
   for (std::size_t i = 0; i < ranking.size(); ++i) ranking[i] = i;
   std::stable_sort(ranking.begin(), ranking.end(),
                    [&](std::size_t a, std::size_t b) { return points[a].throughput > points[b].throughput; });
-  std::set<std::size_t> kept{ranking.front()};
+  std::set<std::size_t> drawn{ranking.front()};
   for (const JsonField& front : {root.required("pareto_front"), root.optional("cost_front")}) {
     for (const JsonField& place : front.items()) {
-      if (kept.size() < most) kept.insert(static_cast<std::size_t>(place.small_count()));
+      if (drawn.size() < kMostPoints) drawn.insert(static_cast<std::size_t>(place.small_count()));
     }
   }
-  for (std::size_t i = 0; i < ranking.size() && kept.size() < most; ++i) kept.insert(ranking[i]);
-  return kept;
+  for (std::size_t i = 0; i < ranking.size() && drawn.size() < kMostPoints; ++i) drawn.insert(ranking[i]);
+  return drawn;
 }
 
 // Draws throughputs over the cost of a million units, if the machines have prices.
@@ -178,68 +177,16 @@ std::string sweep_notes(const JsonField& root) {
   return notes.empty() ? "" : section("Notes", bullets(notes));
 }
 
-// Returns the document with only the `kept` points, the fastest among them.
-Json shortened_sweep(const Json& document, const std::set<std::size_t>& kept, std::size_t fastest) {
-  Json shorter = Json::object();
-  for (const auto& [key, value] : document.items()) {
-    if (key != "points") shorter[key] = value;
-  }
-  shorter["points"] = Json::array();
-  std::map<std::size_t, std::size_t> places;
-  for (const std::size_t place : kept) {
-    places[place] = shorter["points"].size();
-    shorter["points"].push_back(document.at("points").at(place));
-  }
-  for (const char* name : {"pareto_front", "cost_front"}) {
-    if (!document.contains(name)) continue;
-    Json front = Json::array();
-    for (const Json& place : document.at(name)) {
-      if (const auto found = places.find(place.get<std::size_t>()); found != places.end())
-        front.push_back(found->second);
-    }
-    shorter[name] = std::move(front);
-  }
-  shorter["best"] = places.at(fastest);
-  shorter["points_left_out"] = document.at("points").size() - kept.size();
-  return shorter;
+// Says which points are not drawn.
+std::string not_drawn_text(std::size_t points, std::size_t drawn) {
+  if (points == drawn) return "";
+  return paragraph(
+      fmt::format("Figures and tables are of all {} points. The page draws {} as dots: those that no other one beats "
+                  "and the fastest.",
+                  points, drawn));
 }
 
-struct KeptPoints {
-  std::set<std::size_t> places;
-  std::shared_ptr<const Json> document{};  // with these points only; null: with all
-};
-
-KeptPoints points_that_fit(const Json& document, const Points& points, const JsonField& root, std::size_t fastest) {
-  constexpr std::size_t kMostBytes = 400'000;
-  const auto fits = [](const Json& one) {
-    return one.dump(-1, ' ', false, Json::error_handler_t::replace).size() <= kMostBytes;
-  };
-  KeptPoints kept{.places = kept_points(points, root, kMostPoints)};
-  if (kept.places.size() == points.size() && fits(document)) return kept;
-  for (std::size_t most = kMostPoints; most > 0; most /= 2) {
-    kept.places = kept_points(points, root, most);
-    kept.document = std::make_shared<const Json>(shortened_sweep(document, kept.places, fastest));
-    if (fits(*kept.document)) break;
-  }
-  return kept;
-}
-
-// Says which points are missing, and why.
-std::string completeness_text(const Points& points, std::size_t kept, const JsonField& root) {
-  std::string text;
-  if (const JsonField left_out = root.optional("points_left_out"); left_out.present() && left_out.count() > 0) {
-    text += fmt::format("{} more points had no room in the page that this was read from; nothing below counts them.",
-                        left_out.count());
-  } else if (points.size() > kept) {
-    text += fmt::format(
-        "Figures and tables are of all {} points. The page keeps {}, which are drawn as dots: those "
-        "that no other one beats and the fastest.",
-        points.size(), kept);
-  }
-  return text.empty() ? "" : paragraph(text);
-}
-
-// Checks that fronts consist of places of points, on which shortening a page relies.
+// Checks that fronts consist of places of points, on which the choice of points relies.
 void check_fronts(const JsonField& root, std::size_t points) {
   for (const JsonField& front : {root.required("pareto_front"), root.optional("cost_front")}) {
     for (const JsonField& place : front.items()) {
@@ -271,12 +218,11 @@ Content sweep_content(const Json& document, const JsonOrigin& origin) {
         fmt::format("fastest: {} with {}", rate_text(best->throughput, best->unit), best->values_text());
     content.heading.verdict_class = "good";
   }
-  const KeptPoints kept = points_that_fit(document, points, root, static_cast<std::size_t>(best - points.begin()));
-  content.shortened = kept.document;
-  content.sections = {completeness_text(points, kept.places.size(), root),
+  const std::set<std::size_t> drawn = drawn_points(points, root);
+  content.sections = {not_drawn_text(points.size(), drawn.size()),
                       scaling_section(points),
-                      front_section(points, kept.places, root),
-                      cost_section(points, kept.places, root),
+                      front_section(points, drawn, root),
+                      cost_section(points, drawn, root),
                       parameters_section(points),
                       limits_section(points),
                       crossings_section(root),

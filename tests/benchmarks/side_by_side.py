@@ -2,10 +2,11 @@
 """Prints how far simulated steps are from measured ones on this machine's CPU devices, for strategies and devices.
 
     build/release/cli/tandem calibrate --quick -o machine.yaml
-    tests/benchmarks/side_by_side.py build/release/cli/tandem machine.yaml
+    tests/benchmarks/side_by_side.py build/release/cli/tandem machine.yaml --write-bands reports/data/error_bands.json
 
 Takes five minutes, as each row is measured by three launches, which do not follow each other; the machine should be idle
-otherwise. The rows are those of docs/fidelity.md.
+otherwise. The rows are those of docs/fidelity.md. --write-bands puts the 95th percentiles of the errors into the file on which
+the error bands of predictions rest. `side_by_side.py --self-test` runs the tests of this script instead.
 """
 import argparse
 import collections
@@ -13,6 +14,8 @@ import json
 import pathlib
 import statistics
 import subprocess
+import sys
+import tempfile
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "scenarios/examples"
 SHAPES = {"": [], ", layers of 128, 256, 128, batch 64": ["workload.hidden=[128,256,128]", "workload.batch=64"],
@@ -89,11 +92,50 @@ def print_summary(label, found):
               f"{statistics.mean(middle):.1f} %, worst {max(middle):.1f} % of the step")
 
 
+def p95(values):
+    """The smallest value that at least 95 % of the values do not exceed (nearest rank)."""
+    return sorted(values)[(95 * len(values) + 99) // 100 - 1]
+
+
+def write_bands(file, by_cores):
+    """Puts the errors by whether there were more devices than cores into the file, beside what else it has."""
+    known = json.loads(file.read_text())
+    known["calibrated"] = []
+    for is_short, launches in sorted(by_cores.items()):
+        errors = [abs(one["errors"]["step_time"]) for one in launches if one["errors"]["step_time"] is not None]
+        if errors:
+            known["calibrated"].append(
+                {"short_of_cores": is_short, "launches": len(errors), "p95": round(p95(errors), 3)})
+    file.write_text(json.dumps(known, indent=2) + "\n")
+
+
+def test():
+    def launch(error):
+        return {"errors": {"step_time": error}}
+
+    assert p95([3, 1, 2]) == 3
+    assert p95(range(1, 21)) == 19 and p95(range(1, 22)) == 20
+    bands = pathlib.Path(__file__).parents[2] / "reports/data/error_bands.json"
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "bands.json"
+        file.write_text(bands.read_text())
+        write_bands(file, {True: [launch(-0.2564)], False: [launch(0.01), launch(None), launch(-0.0312)]})
+        written, before = json.loads(file.read_text()), json.loads(bands.read_text())
+        assert written["published"] == before["published"]
+        assert written["calibrated"] == [{"short_of_cores": False, "launches": 2, "p95": 0.031},
+                                         {"short_of_cores": True, "launches": 1, "p95": 0.256}]
+        written["calibrated"] = before["calibrated"]
+        assert json.dumps(written, indent=2) + "\n" == bands.read_text(), "the form of the file is not this script's"
+
+
 def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return test()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tandem")
     parser.add_argument("machine", help="a calibrated topology")
     parser.add_argument("--launches", type=int, default=3)
+    parser.add_argument("--write-bands", type=pathlib.Path, metavar="FILE")
     arguments = parser.parse_args()
     found = {row.name + str(row.devices): [] for row in rows()}
     for _ in range(arguments.launches):
@@ -109,6 +151,8 @@ def main():
         by_cores[cores["devices"] > cores["cores"]] += launches
     print_summary("a core for each device", by_cores[False])
     print_summary("more devices than cores", by_cores[True])
+    if arguments.write_bands:
+        write_bands(arguments.write_bands, by_cores)
 
 
 if __name__ == "__main__":

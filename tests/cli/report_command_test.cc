@@ -18,11 +18,13 @@ using testing::StartsWith;
 
 class ReportCommand : public CommandLine {
  protected:
-  // Stores the report of a simulation as JSON, with its page beside it.
+  // Stores the report of a simulation as JSON, with and without the details of pictures, and its page beside it.
   void store() const {
     const Outcome outcome =
         tandem({"run", example("digits-sim.yaml"), "--json", "-o", "run.json", "--html", "run.html"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const Outcome detailed = tandem({"run", example("digits-sim.yaml"), "--json", "--details", "-o", "detailed.json"});
+    ASSERT_EQ(detailed.exit_code, 0) << detailed.err;
   }
 };
 
@@ -45,12 +47,12 @@ std::string answer_to(int port, const std::string& request) {
   return answer;
 }
 
-TEST_F(ReportCommand, ShowsWhatTheRunPrintedFromItsDocumentAndFromItsPage) {
+TEST_F(ReportCommand, ShowsWhatTheRunPrinted) {
   store();
   const std::string printed = tandem({"run", example("digits-sim.yaml")}).out;
   EXPECT_EQ(tandem({"report", "run.json"}).out, printed);
-  EXPECT_EQ(tandem({"report", "run.html"}).out, printed);
-  EXPECT_EQ(tandem({"report", "run.json", "run.html"}).out, printed + "\n" + printed);
+  EXPECT_EQ(tandem({"report", "detailed.json"}).out, printed);
+  EXPECT_EQ(tandem({"report", "run.json", "run.json"}).out, printed + "\n" + printed);
 }
 
 TEST_F(ReportCommand, RefusesAReportWhosePartsDoNotAddUp) {
@@ -85,8 +87,8 @@ TEST_F(ReportCommand, APageOnTheStandardOutputIsAloneThere) {
   EXPECT_EQ(read("again.json"), read("run.json"));
 }
 
-// Each command prints its text and writes its page in the same run; the page carries the document.
-TEST_F(ReportCommand, ShowsWhatEveryOtherCommandPrinted) {
+// Measured results differ each time, so that their documents are compared with the pages of the same runs only.
+TEST_F(ReportCommand, ShowsWhatEveryOtherCommandPrintedAndWritesItsPage) {
   write_small_scenario();
   const std::string simulated = example("digits-sim.yaml");
   std::filesystem::create_directory(folder() / "suite");
@@ -95,21 +97,29 @@ TEST_F(ReportCommand, ShowsWhatEveryOtherCommandPrinted) {
   auto changed = nlohmann::json::parse(read("golden/digits-sim.json"));
   changed["step_time_ns"]["mean"] = changed["step_time_ns"]["median"] = 1;
   write("changed.json", changed.dump());
-  const std::vector<std::vector<std::string>> commands = {
-      {"compare", "small.yaml", "--replicas", "1,2", "--tries", "1"},
-      {"check", simulated, "--baseline", "changed.json"},
-      {"check", "suite", "--baseline", "golden"},
-      {"check", "small.yaml", "--against", TANDEM_BINARY},
-      {"check", "small.yaml", "--history", "h.jsonl"},
-      {"check", simulated, "--history", "h.jsonl"},
-      {"history", "h.jsonl"},
-      {"sweep", example("gpt-sweep.yaml"), "--no-results"}};
-  for (std::vector<std::string> command : commands) {
-    command.insert(command.end(), {"-q", "--html", "page.html"});
+  const auto store_both = [this](std::vector<std::string> command) {
+    command.insert(command.end(), {"-q", "--json", "-o", "stored.json", "--html", "page.html"});
     const Outcome outcome = tandem(command);
     EXPECT_THAT(outcome.exit_code, testing::AnyOf(0, 1, 6)) << outcome.err;
-    EXPECT_FALSE(outcome.out.empty());
-    EXPECT_EQ(tandem({"report", "page.html"}).out, outcome.out) << command[0] << " " << command[1] << " " << command[2];
+    EXPECT_EQ(tandem({"report", "stored.json", "--html", "again.html"}).exit_code, 0);
+    EXPECT_EQ(read("again.html"), read("page.html")) << command[0] << " " << command[1] << " " << command[2];
+    const Outcome shown = tandem({"report", "stored.json"});
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    return shown.out;
+  };
+  EXPECT_THAT(store_both({"compare", "small.yaml", "--replicas", "1,2", "--tries", "1", "--details"}),
+              HasSubstr("simulated"));
+  EXPECT_THAT(store_both({"check", "small.yaml", "--against", TANDEM_BINARY}), StartsWith("small"));
+  EXPECT_THAT(store_both({"check", "small.yaml", "--history", "h.jsonl"}), StartsWith("small"));
+  EXPECT_THAT(store_both({"check", simulated, "--history", "h.jsonl"}), StartsWith("digits-sim"));
+  const std::vector<std::vector<std::string>> repeatable = {{"check", simulated, "--baseline", "changed.json"},
+                                                            {"check", "suite", "--baseline", "golden"},
+                                                            {"history", "h.jsonl"},
+                                                            {"sweep", example("gpt-sweep.yaml"), "--no-results"}};
+  for (std::vector<std::string> command : repeatable) {
+    const std::string shown = store_both(command);
+    command.emplace_back("-q");
+    EXPECT_EQ(shown, tandem(command).out) << command[0] << " " << command[1] << " " << command[2];
   }
   const std::vector<std::string> explore = {"run", simulated, "--explore", "2", "-q"};
   std::vector<std::string> stored = explore;
@@ -118,27 +128,48 @@ TEST_F(ReportCommand, ShowsWhatEveryOtherCommandPrinted) {
   EXPECT_EQ(tandem({"report", "explored.json"}).out, tandem(explore).out);
 }
 
-TEST_F(ReportCommand, WritesTheSamePageAgain) {
+TEST_F(ReportCommand, WritesThePageOfTheRunFromItsDetailedDocument) {
   store();
-  EXPECT_EQ(tandem({"report", "run.html", "--html", "again.html"}).exit_code, 0);
+  EXPECT_EQ(tandem({"report", "detailed.json", "--html", "again.html"}).exit_code, 0);
   EXPECT_EQ(read("again.html"), read("run.html"));
   EXPECT_EQ(tandem({"report", "run.json", "--html", "short.html"}).exit_code, 0);
   EXPECT_THAT(read("short.html"), HasSubstr("The records of the steps are not in this document"));
 }
 
-TEST_F(ReportCommand, ThePageOfARunIsABaseline) {
+TEST_F(ReportCommand, ADetailedDocumentIsABaseline) {
   store();
   const Outcome outcome =
-      tandem({"check", example("digits-sim.yaml"), "--baseline", "run.html", "--html", "check.html"});
+      tandem({"check", example("digits-sim.yaml"), "--baseline", "detailed.json", "--html", "check.html"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(read("check.html"), HasSubstr("<p class=\"verdict good\">ok</p>"));
+}
+
+TEST_F(ReportCommand, APageIsRefusedWhereverAStoredResultIsExpected) {
+  store();
+  const std::string refusal =
+      "run.html:1:1: is a page, which only shows a result; expected the result itself, as the command that wrote the "
+      "page stores it with --json -o FILE\n";
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"report", "run.html"},
+                                                  {"report", "run.html", "--html", "again.html"},
+                                                  {"compare", "run.html", "run.json"},
+                                                  {"compare", "run.json", "run.html"},
+                                                  {"check", example("digits-sim.yaml"), "--baseline", "run.html"}}) {
+    const Outcome outcome = tandem(command);
+    EXPECT_EQ(outcome.exit_code, 3) << command[0];
+    EXPECT_EQ(outcome.err, refusal) << command[0];
+    EXPECT_EQ(outcome.out, "");
+  }
+  EXPECT_FALSE(exists("again.html"));
+  const Outcome history = tandem({"history", "run.html"});
+  EXPECT_EQ(history.exit_code, 3);
+  EXPECT_THAT(history.err, StartsWith("run.html:1:1: is no history"));
 }
 
 TEST_F(ReportCommand, ADashAndTheNameOfStdoutAreStdout) {
   store();
   const std::string page = read("run.html");
-  EXPECT_EQ(tandem({"report", "run.html", "--html", "-"}).out, page);
-  EXPECT_EQ(tandem({"report", "run.html", "--html", "/dev/stdout"}).out, page);
+  EXPECT_EQ(tandem({"report", "detailed.json", "--html", "-"}).out, page);
+  EXPECT_EQ(tandem({"report", "detailed.json", "--html", "/dev/stdout"}).out, page);
   EXPECT_FALSE(exists("-"));
   std::filesystem::create_symlink("there.json", folder() / "link.json");
   EXPECT_EQ(tandem({"report", "run.json", "--json", "-o", "link.json"}).exit_code, 0);
@@ -147,13 +178,11 @@ TEST_F(ReportCommand, ADashAndTheNameOfStdoutAreStdout) {
 
 TEST_F(ReportCommand, RefusesWhatItCannotShow) {
   write("poem.json", "{\"kind\": \"poem\"}");
-  write("cut.html", "<!doctype html>\n<html>");
   EXPECT_EQ(tandem({"report", "poem.json"}).exit_code, 3);
   const Outcome page = tandem({"report", "poem.json", "--html", "poem.html"});
   EXPECT_EQ(page.exit_code, 3);
   EXPECT_THAT(page.err, testing::ContainsRegex("poem.json:[0-9]+:[0-9]+: kind: is 'poem', of which there is no page"));
   EXPECT_FALSE(exists("poem.html"));
-  EXPECT_THAT(tandem({"report", "cut.html"}).err, HasSubstr("cut.html:1:1: is a page without a document"));
   EXPECT_EQ(tandem({"report", "nowhere.json"}).exit_code, 3);
   EXPECT_EQ(tandem({"run", example("digits-sim.yaml"), "--html", "/dev/full"}).exit_code, 5);
   EXPECT_EQ(tandem({"report", "poem.json", "--trace", "trace.json"}).exit_code, 2) << "without --serve";
@@ -172,10 +201,10 @@ TEST_F(ReportCommand, ReadsDocumentsLargerThanWhatPeopleWrite) {
 TEST_F(ReportCommand, RefusesATraceThatCannotBeRead) {
   if (!can_serve()) GTEST_SKIP() << "libmicrohttpd was not found when this was built";
   store();
-  const Outcome missing = tandem({"report", "run.html", "--serve", "0", "--trace", "nowhere.json"});
+  const Outcome missing = tandem({"report", "run.json", "--serve", "0", "--trace", "nowhere.json"});
   EXPECT_EQ(missing.exit_code, 3);
   EXPECT_EQ(missing.err, "nowhere.json: no such file\n");
-  EXPECT_EQ(tandem({"report", "run.html", "--serve", "0", "--trace", "."}).exit_code, 3);
+  EXPECT_EQ(tandem({"report", "run.json", "--serve", "0", "--trace", "."}).exit_code, 3);
 }
 
 TEST_F(ReportCommand, ServesThePageToThisMachineUntilCtrlC) {
@@ -184,7 +213,7 @@ TEST_F(ReportCommand, ServesThePageToThisMachineUntilCtrlC) {
   write("trace.json",
         "{\"traceEvents\": []}" + std::string(std::size_t{33} << 20, ' '));  // larger than what people write
   auto serving = std::async(std::launch::async, [this] {
-    return tandem_interrupted({"report", "run.html", "--serve", "0", "--trace", "trace.json"}, 3);
+    return tandem_interrupted({"report", "detailed.json", "--serve", "0", "--trace", "trace.json"}, 3);
   });
   std::smatch found;
   std::string err;

@@ -1,3 +1,8 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
 #include "tests/cli/command_line.h"
 
 namespace tandem {
@@ -108,6 +113,45 @@ TEST_F(ValidateCommand, PrintsEveryPointAsJson) {
       EXPECT_EQ(point["nodes"], 1);
     }
   }
+}
+
+TEST_F(ValidateCommand, WritesTheErrorsOnWhichBandsRest) {
+  std::filesystem::copy_file(TANDEM_SOURCE_DIR "/reports/data/error_bands.json", folder() / "bands.json");
+  const auto before = nlohmann::json::parse(read("bands.json"));
+  std::filesystem::create_directory(folder() / "training");
+  std::filesystem::copy_file(TANDEM_SOURCE_DIR "/tests/validation/training/dlperf_ngc_pytorch_resnet50.json",
+                             folder() / "training" / "runs.json");
+  const Outcome stated = tandem({"validate", "training", "--write-bands", "bands.json"});
+  ASSERT_EQ(stated.exit_code, 0) << stated.err;
+  EXPECT_EQ(stated.out, tandem({"validate", "training"}).out) << "what is printed is the same";
+  auto now = nlohmann::json::parse(read("bands.json"));
+  EXPECT_EQ(now["calibrated"], before["calibrated"]);
+  const auto of_protocol = [](const nlohmann::json& bands, bool fitted) {
+    nlohmann::json rows = nlohmann::json::array();
+    std::ranges::copy_if(bands["published"], std::back_inserter(rows),
+                         [&](const nlohmann::json& row) { return row["fitted"] == fitted; });
+    return rows;
+  };
+  EXPECT_EQ(of_protocol(now, true), of_protocol(before, true));
+  EXPECT_EQ(of_protocol(now, false).size(), 3U);
+  for (const nlohmann::json& row : of_protocol(now, false)) {
+    EXPECT_THAT(stated.out, testing::ContainsRegex("\n" + row["group"].get<std::string>() + " +" +
+                                                   std::to_string(row["rows"].get<int>()) + " +[0-9.]+ +" +
+                                                   fmt::format("{:.1f}", row["p95"].get<double>() * 100) + "\n"));
+  }
+  ASSERT_EQ(tandem({"validate", "training", "--protocol", "first-row", "--write-bands", "new.json"}).exit_code, 0);
+  now = nlohmann::json::parse(read("new.json"));
+  EXPECT_EQ(of_protocol(now, true).size(), now["published"].size());
+}
+
+TEST_F(ValidateCommand, RefusesBandsThatDoNotFollow) {
+  const Outcome nothing = tandem({"validate", ".", "--write-bands", "bands.json"});
+  EXPECT_EQ(nothing.exit_code, 3);
+  EXPECT_THAT(nothing.err, HasSubstr("has no published training run that counts"));
+  EXPECT_FALSE(exists("bands.json"));
+  EXPECT_EQ(tandem({"validate", ".", "--protocol", "sizes", "--write-bands", "bands.json"}).exit_code, 2);
+  write("poem.txt", "{\"kind\": \"poem\"}");
+  EXPECT_EQ(tandem({"validate", ".", "--write-bands", "poem.txt"}).exit_code, 3);
 }
 
 TEST_F(ValidateCommand, RefusesWhatItCannotRead) {

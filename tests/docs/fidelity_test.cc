@@ -1,29 +1,32 @@
 // The simulated part of docs/fidelity.md is what the commands print: below each line
 //   <!-- $ tandem ... -->
-// a code block holds the command's output. With TANDEM_UPDATE_DOCS=1 in the environment the page is written anew.
-#include <gmock/gmock.h>
+// a code block holds the command's output, and below the name of a file of errors there are tables of it. With
+// TANDEM_UPDATE_DOCS=1 in the environment the file and the page are written anew.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
-#include <vector>
 
-#include "reports/error_bands.h"
+#include "reports/known_errors.h"
 
 namespace tandem {
 namespace {
 
 const std::string kPage = TANDEM_SOURCE_DIR "/docs/fidelity.md";
+const std::string kBands = TANDEM_SOURCE_DIR "/reports/data/error_bands.json";
 constexpr std::string_view kMark = "<!-- $ ";
+constexpr std::string_view kBandsMark = "<!-- reports/data/error_bands.json: ";
 
 std::string output_of(const std::string& command) {
   const std::string shell = "cd '" TANDEM_SOURCE_DIR "' && PATH='" TANDEM_BINARY_DIR ":'\"$PATH\" " + command;
@@ -36,21 +39,82 @@ std::string output_of(const std::string& command) {
   return output;
 }
 
-// The page with the present output of every command.
-std::string regenerated(const std::string& page) {
+std::string contents_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Drops the lines of the old block, from `begin` to `end`, which are not copied.
+void skip_block(std::istream& in, std::string_view begin, std::string_view end, const std::string& what) {
+  std::string line;
+  std::getline(in, line);
+  EXPECT_TRUE(line.starts_with(begin)) << "no block below " << what;
+  while (std::getline(in, line) && line != end) {
+  }
+}
+
+std::string percent_cell(const std::optional<GroupErrors>& errors) {
+  return errors ? fmt::format("{} | {:.1f}", errors->rows, errors->p95 * 100) : "- | -";
+}
+
+std::string published_table(const KnownErrors& known) {
+  const auto errors_of = [&](PredictionGroup group, bool is_fitted) {
+    const auto found = std::ranges::find_if(
+        known.published, [&](const GroupErrors& one) { return one.group == group && one.is_fitted == is_fitted; });
+    return found == known.published.end() ? std::nullopt : std::optional(*found);
+  };
+  std::string text =
+      "| published training runs | rows, nothing fitted | p95, % | rows, device fitted | p95, % "
+      "|\n|---|---|---|---|---|\n";
+  for (const PredictionGroup group : prediction_groups()) {
+    text += fmt::format("| {} | {} | {} |\n", name_of(group), percent_cell(errors_of(group, false)),
+                        percent_cell(errors_of(group, true)));
+  }
+  return text;
+}
+
+std::string calibrated_table(const KnownErrors& known) {
+  std::string text = "| CPU devices of a calibrated machine | launches | p95, % |\n|---|---|---|\n";
+  for (const CalibratedErrors& one : known.calibrated) {
+    text += fmt::format("| {} devices than cores | {} | {:.1f} |\n", one.is_short_of_cores ? "more" : "no more",
+                        one.launches, one.p95 * 100);
+  }
+  return text;
+}
+
+// Whether a command predicts all published training runs, on which error bands rest.
+bool makes_bands(const std::string& command) {
+  const std::string of_all = "tandem validate tests/validation/training --summary";
+  return command == of_all || command == of_all + " --protocol first-row";
+}
+
+// The page with the present output of every command, which also write the errors of bands to `bands`.
+std::string with_outputs(const std::string& page, const std::string& bands) {
   std::istringstream in(page);
   std::string result;
   for (std::string line; std::getline(in, line);) {
     result += line + "\n";
     if (!line.starts_with(kMark)) continue;
     const std::string command = line.substr(kMark.size(), line.rfind(" -->") - kMark.size());
-    result += "```\n" + output_of(command);
+    result += "```\n" + output_of(command + (makes_bands(command) ? " --write-bands '" + bands + "'" : ""));
     if (result.ends_with("\n\n")) result.pop_back();
     result += "```\n";
-    std::getline(in, line);
-    EXPECT_EQ(line, "```") << "no code block below " << command;
-    while (std::getline(in, line) && line != "```") {
-    }
+    skip_block(in, "```", "```", command);
+  }
+  return result;
+}
+
+// The page with the tables of these errors below their marks.
+std::string with_bands(const std::string& page, const std::string& bands) {
+  const KnownErrors known = known_errors_from_json(parse_json(bands, kBands), kBands);
+  std::istringstream in(page);
+  std::string result;
+  for (std::string line; std::getline(in, line);) {
+    result += line + "\n";
+    if (!line.starts_with(kBandsMark)) continue;
+    const bool is_published = line.find("published") != std::string::npos;
+    result += (is_published ? published_table(known) : calibrated_table(known)) + "\n";
+    skip_block(in, "|", "", line);
   }
   return result;
 }
@@ -59,100 +123,31 @@ TEST(Fidelity, ShowsWhatTheCommandsPrint) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "what the commands print does not depend on a sanitizer, and with one they take over half an hour";
 #endif
-  std::ifstream in(kPage);
-  const std::string page(std::istreambuf_iterator<char>(in), {});
+  const std::string page = contents_of(kPage), bands = contents_of(kBands);
   ASSERT_NE(page.find(kMark), page.npos);
-  const std::string now = regenerated(page);
+  const std::string file = testing::TempDir() + "error_bands.json";
+  std::ofstream(file) << bands;
+  const std::string page_now = with_outputs(page, file), bands_now = contents_of(file);
+  std::filesystem::remove(file);
+  if (std::getenv("TANDEM_UPDATE_DOCS") != nullptr) {
+    std::ofstream(kPage) << with_bands(page_now, bands_now);
+    std::ofstream(kBands) << bands_now;
+  }
+  EXPECT_EQ(page, page_now) << "docs/fidelity.md is not what the model predicts today; if that is meant, run this test "
+                               "with TANDEM_UPDATE_DOCS=1 and look at the difference";
+  EXPECT_EQ(bands, bands_now)
+      << "reports/data/error_bands.json does not have the errors of the model of today; if that "
+         "is meant, run this test with TANDEM_UPDATE_DOCS=1, build again, and look at the "
+         "difference";
+}
+
+TEST(Fidelity, ShowsTheErrorsOnWhichBandsRest) {
+  const std::string page = contents_of(kPage), now = with_bands(page, contents_of(kBands));
+  ASSERT_NE(page.find(kBandsMark), page.npos);
   if (std::getenv("TANDEM_UPDATE_DOCS") != nullptr) std::ofstream(kPage) << now;
-  EXPECT_EQ(page, now) << "docs/fidelity.md is not what the model predicts today; if that is meant, run this test with "
-                          "TANDEM_UPDATE_DOCS=1 and look at the difference";
-}
-
-std::string fidelity_page() {
-  std::ifstream in(kPage);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-constexpr std::array kGroups = {PredictionGroup::one_device,       PredictionGroup::one_node,
-                                PredictionGroup::several_nodes,    PredictionGroup::several_nodes_mesh,
-                                PredictionGroup::parameter_server, PredictionGroup::central_storage};
-
-// What the command printed into the page.
-std::string printed_by(const std::string& command) {
-  const std::string page = fidelity_page();
-  const std::size_t place = page.find(std::string(kMark) + command + " -->");
-  EXPECT_NE(place, page.npos) << command;
-  const std::size_t begin = page.find("```", place);
-  return page.substr(begin, page.find("\n```", begin) - begin);
-}
-
-// The row of a group in the table of predictions: rows, median, p95. Empty if it has none.
-std::vector<double> row_of(const std::string& printed, PredictionGroup group) {
-  const std::size_t table = printed.find("\npredictions of ");
-  EXPECT_NE(table, printed.npos);
-  const std::string label = "\n" + std::string(name_of(group)) + "  ";
-  const std::size_t place = printed.find(label, table);
-  if (place == printed.npos) return {};
-  std::istringstream row(printed.substr(place + label.size(), 80));
-  std::vector<double> numbers(3);
-  for (double& number : numbers) row >> number;
-  return numbers;
-}
-
-TEST(Fidelity, HasTheBandsOfPredictions) {
-  for (const bool is_fitted : {false, true}) {
-    const std::string printed = printed_by("tandem validate tests/validation/training --summary" +
-                                           std::string(is_fitted ? " --protocol first-row" : ""));
-    for (const PredictionGroup group : kGroups) {
-      const auto row = row_of(printed, group);
-      const auto errors = errors_of(group, is_fitted);
-      ASSERT_EQ(errors.has_value(), !row.empty()) << name_of(group) << (is_fitted ? ", fitted" : "");
-      if (!errors) continue;
-      EXPECT_EQ(errors->rows, row[0]) << name_of(group);
-      EXPECT_NEAR(errors->p95, row[2] / 100, 1e-9) << name_of(group);
-    }
-  }
-}
-
-// The errors in "| digits | 2 | 2.8 ms | 2.7 ms | -2.1, disturbed, +0.4 | 1.2 % | idle -1.5 |", in percent.
-std::vector<double> errors_in(const std::string& row, int& devices) {
-  std::istringstream fields(row);
-  std::string field;
-  std::vector<std::string> cells;
-  while (std::getline(fields, field, '|')) cells.push_back(field);
-  std::vector<double> errors;
-  if (cells.size() < 6 || cells[2].find_first_of("0123456789") == std::string::npos) return errors;
-  devices = std::stoi(cells[2]);
-  std::istringstream launches(cells[5]);
-  while (std::getline(launches, field, ',')) {
-    if (field.find("disturbed") == std::string::npos) errors.push_back(std::abs(std::stod(field)));
-  }
-  return errors;
-}
-
-// 19 of 20 launches: the nearest rank.
-double p95_of_launches(std::vector<double> errors) {
-  std::ranges::sort(errors);
-  return errors.at((errors.size() * 19 + 19) / 20 - 1);
-}
-
-TEST(Fidelity, HasTheBandsOfACalibratedMachine) {
-  const std::string page = fidelity_page();
-  const std::size_t begin = page.find("| scenario | devices | measured | simulated | errors, % |");
-  ASSERT_NE(begin, page.npos);
-  std::istringstream rows(page.substr(begin, page.find("\n\n", begin) - begin));
-  std::map<bool, std::vector<double>> errors;  // by whether devices are more than the two cores
-  for (std::string line; std::getline(rows, line);) {
-    int devices = 0;
-    const std::vector<double> of_row = errors_in(line, devices);
-    errors[devices > 2].insert(errors[devices > 2].end(), of_row.begin(), of_row.end());
-  }
-  for (const bool is_short : {false, true}) {
-    const ErrorBand band =
-        error_band_of({.figures = FigureBasis::calibrated, .on_gpus = false, .is_short_of_cores = is_short});
-    EXPECT_THAT(band.basis, testing::StartsWith(std::to_string(errors[is_short].size()) + " comparisons"));
-    EXPECT_NEAR(band.relative.value(), p95_of_launches(errors[is_short]) / 100, 1e-9);
-  }
+  EXPECT_EQ(page, now) << "docs/fidelity.md does not have the figures of reports/data/error_bands.json; run this test "
+                          "with TANDEM_UPDATE_DOCS=1";
+  EXPECT_EQ(error_bands_file(), contents_of(kBands)) << "the program was built with another file";
 }
 
 }  // namespace

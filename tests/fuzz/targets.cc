@@ -133,7 +133,7 @@ void read_measurements_file(std::string_view bytes) {
   validation::parse_measurements(bytes, kName);
 }
 
-// A document of --json, or a page that carries one.
+// A document of --json.
 void read_result(std::string_view bytes) {
   const JsonOrigin origin(kName, bytes);
   const nlohmann::ordered_json document = origin.parse();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/explanation_text.h"
+#include "reports/known_errors.h"
 #include "reports/report_json.h"
 #include "tests/reports/testing.h"
 
@@ -83,6 +84,33 @@ TEST(ErrorBand, IsThatOfWhatWasComparedAndUnknownOtherwise) {
   other.is_short_of_cores = true;
   EXPECT_THAT(error_band_of(other).basis, HasSubstr("with more CPU devices than cores"));
   EXPECT_NE(error_band_of(other).relative, enough);
+}
+
+TEST(KnownErrors, AreWhatTheFileSays) {
+  EXPECT_EQ(known_errors_to_json(known_errors()), parse_json(error_bands_file(), "error_bands.json"));
+  const GroupErrors first = known_errors().published.at(0);
+  EXPECT_EQ(errors_of(first.group, first.is_fitted)->p95, first.p95);
+  const KnownErrors errors{.published = {{.group = PredictionGroup::one_node, .rows = 9, .p95 = 0.25849}}};
+  EXPECT_EQ(known_errors_to_json(errors)["published"][0]["p95"], 0.258) << "as tables print it";
+}
+
+TEST(KnownErrors, ThatAreWrongAreRefused) {
+  const auto problem_of = [](const auto& change) {
+    nlohmann::ordered_json document = known_errors_to_json(known_errors());
+    change(document);
+    try {
+      known_errors_from_json(document, "bands.json");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(problem_of([](auto&) {}), "");
+  EXPECT_THAT(problem_of([](auto& document) { document["kind"] = "poem"; }), HasSubstr("kind: must be 'error_bands'"));
+  EXPECT_THAT(problem_of([](auto& document) { document["published"][0]["group"] = "poets"; }),
+              HasSubstr("published[0].group: 'poets' is no group of published training runs"));
+  EXPECT_THAT(problem_of([](auto& document) { document["calibrated"][0]["p95"] = 0; }),
+              HasSubstr("calibrated[0].p95: must be greater than 0"));
 }
 
 TEST(ReportJson, GivesBackTheErrorOfPredictions) {

@@ -58,7 +58,18 @@ TEST(Page, OfALongHistoryIsNotTooLarge) {
   document["margin"] = 0.03;
   document["series"] = {
       {{"scenario", "digits"}, {"machine", "a machine"}, {"launches", launches}, {"changes", Json::array()}}};
-  EXPECT_LT(page_of(document, "history").size(), 1'000'000U);
+  for (const int launch : {3000, 4000, 4500}) {
+    document["series"][0]["changes"].push_back({{"launch", launch}, {"change", launch / 1e4}, {"p_value", 0.005}});
+  }
+  const std::string page = page_of(document, "history");
+  EXPECT_LT(page.size(), 1'000'000U);
+  EXPECT_THAT(page, HasSubstr("The last launches of each series; 4000 earlier ones are not shown."));
+  EXPECT_THAT(page, HasSubstr("<tr><th scope=\"row\">501</th>"));
+  EXPECT_THAT(page, HasSubstr("+45.0 %")) << "the change among the last launches";
+  EXPECT_THAT(page, Not(HasSubstr("+30.0 %")));
+  EXPECT_THAT(page, Not(HasSubstr("+40.0 %"))) << "it lies before the first launch that is shown";
+  document["series"][0]["earlier_launches"] = 70;
+  EXPECT_THAT(page_of(document, "history"), HasSubstr("4070 earlier ones are not shown."));
 }
 
 TEST(Page, OfAHistoryOfASimulationIsAStaircaseWithCommits) {

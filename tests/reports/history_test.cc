@@ -172,11 +172,11 @@ TEST(HistorySeries, LastLaunchesKeepTheChangesAmongThem) {
   series.changes = {{.index = 12, .change = 0.1, .p_value = 0}, {.index = 25, .change = 0.2, .p_value = 0}};
   const HistorySeries last = last_of(series, 10);
   EXPECT_EQ(last.launches.size(), 10U);
-  EXPECT_EQ(last.left_out, 20U);
+  EXPECT_EQ(last.earlier, 20U);
   ASSERT_EQ(last.changes.size(), 1U);
   EXPECT_EQ(last.changes[0].index, 5);
-  EXPECT_EQ(history_to_json({last}, 0.03)["series"][0]["launches_left_out"], 20);
-  EXPECT_EQ(last_of(series, 100).left_out, 0U);
+  EXPECT_EQ(history_to_json({last}, 0.03)["series"][0]["earlier_launches"], 20);
+  EXPECT_EQ(last_of(series, 100).earlier, 0U);
 }
 
 TEST(HistorySeries, AreByScenarioEngineAndMachineWithTheirChanges) {

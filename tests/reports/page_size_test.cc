@@ -13,7 +13,6 @@
 #include "reports/paired_check.h"
 #include "reports/report_json.h"
 #include "reports/run_details.h"
-#include "reports/stored_text.h"
 #include "reports/suite.h"
 #include "tests/reports/testing.h"
 #include "topologies/base/error.h"
@@ -26,14 +25,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMost = 1'000'000;
 
-// Returns the page, which is not too large, is a page again, and has the text of what is left of the document.
+// Returns the page, which is not too large.
 std::string small_page(const Json& document) {
   std::string page = page_of(document, "large");
   EXPECT_LE(page.size(), kMost);
-  const Json carried = parse_json(page, "page.html");
-  EXPECT_EQ(carried["kind"], document["kind"]);
-  EXPECT_LE(page_of(carried, "page.html").size(), kMost);
-  EXPECT_FALSE(stored_text(carried, "page.html").empty());
   return page;
 }
 
@@ -93,14 +88,11 @@ Report large_report(int collectives) {
 TEST(PageSize, OfARunIsBounded) {
   Json document = report_to_json(large_report(600));
   const std::string plain = small_page(document);
-  EXPECT_TRUE(says(plain, "The page carries its document without "));
-  EXPECT_TRUE(says(plain, "38400 of collectives.ranks"));
   EXPECT_TRUE(says(plain, "... and 551 more, for which the page has no room"));
   EXPECT_TRUE(says(plain, "points is drawn."));
   document["details"] = run_details_to_json(run_details(busy_timeline(), 0, Pace::in_step));
   const std::string page = small_page(document);
-  EXPECT_TRUE(says(page, "details"));
-  EXPECT_TRUE(says(page, "<svg"));
+  EXPECT_TRUE(says(page, "Timeline of the median step"));
 }
 
 TEST(PageSize, TheDetailsOfAnyRunLeaveRoomForItsReport) {
@@ -108,22 +100,6 @@ TEST(PageSize, TheDetailsOfAnyRunLeaveRoomForItsReport) {
   document["details"] = run_details_to_json(run_details(busy_timeline(), 0, Pace::in_step));
   const std::string page = small_page(document);
   EXPECT_FALSE(says(page, "There is no room for this on the page."));
-  EXPECT_FALSE(says(page, "The page carries its document without"));
-}
-
-TEST(PageSize, WhatIsNotWholeIsNoBaseline) {
-  const std::string page = page_of(report_to_json(large_report(600)), "large");
-  try {
-    report_from_json(page, "page.html");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("is not all here: the page had no room for it; take the document of --json"));
-  }
-  Json document = report_to_json(full_report());
-  document["left_out"] = {{"details", 1}};
-  EXPECT_EQ(report_from_json(document.dump(), "page.html").scenario, full_report().scenario) << "details are no part";
-  EXPECT_THAT(stored_text(parse_json(page, "page.html"), "page.html"),
-              HasSubstr("had no room for all of: collectives"));
 }
 
 TEST(PageSize, OfACheckIsBounded) {
@@ -170,7 +146,7 @@ TEST(PageSize, OfASuiteIsBounded) {
   EXPECT_TRUE(says(page, "Checks of 5000 scenarios"));
   EXPECT_TRUE(says(page, "more rows, for which the page has no room"));
   document["scenarios"].erase(document["scenarios"].begin() + 20, document["scenarios"].end());
-  EXPECT_TRUE(says(small_page(document), "without 20 of scenarios.check;"));
+  EXPECT_TRUE(says(small_page(document), "Checks of 20 scenarios"));
 }
 
 TEST(PageSize, OfPairsOfLaunchesIsBounded) {
@@ -179,7 +155,8 @@ TEST(PageSize, OfPairsOfLaunchesIsBounded) {
   auto result = look_at(log_ratios_of(launches), 0.03);
   ASSERT_TRUE(result);
   for (int i = 0; i < 20'000; ++i) result->figures.push_back({.name = fmt::format("all_reduce {} B x 8", i)});
-  EXPECT_TRUE(says(small_page(paired_check_to_json(*result, launches, 7)), "without"));
+  EXPECT_TRUE(
+      says(small_page(paired_check_to_json(*result, launches, 7)), "more rows, for which the page has no room"));
 }
 
 TEST(PageSize, OfAHistoryIsBoundedWhateverItsSeriesAndCommitsAre) {
@@ -191,9 +168,9 @@ TEST(PageSize, OfAHistoryIsBoundedWhateverItsSeriesAndCommitsAre) {
   }
   const std::string page = small_page(history_to_json(series_of(launches, 0.03), 0.03));
   EXPECT_TRUE(says(page, "260 more series are not shown."));
-  EXPECT_EQ(parse_json(page, "page")["series_left_out"], 260);
   for (HistoryLaunch& one : launches) one.scenario_hash = "1";
-  EXPECT_TRUE(says(small_page(history_to_json(series_of(launches, 0.03), 0.03)), "earlier ones are not shown."));
+  const std::string of_one = small_page(history_to_json(series_of(launches, 0.03), 0.03));
+  EXPECT_FALSE(says(of_one, "There is no room for this on the page."));
 }
 
 TEST(PageSize, OfASweepOfStrategiesWithLongNamesIsBounded) {

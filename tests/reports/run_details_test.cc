@@ -124,7 +124,7 @@ TEST(RunDetails, ThatAreWrongAreRefusedWithTheirPlace) {
   document["median_step"]["lanes"][0]["bars"][0][2] = 9;
   document["waiting"].erase("steps");
   const std::string text = document.dump();
-  const JsonOrigin origin("page.html", text);
+  const JsonOrigin origin("run.json", text);
   const nlohmann::ordered_json read = origin.parse();
   Reading reading(read, origin);
   run_details_from_json(reading.root());

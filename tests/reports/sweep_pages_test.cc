@@ -114,14 +114,9 @@ TEST(Page, OfALargeSweepHasItsFastestPointsAndItsFront) {
   document["pareto_front"] = {5, 19'999};
   const std::string page = page_of(document, "sweep");
   EXPECT_LT(page.size(), 1'000'000u);
-  const Json carried = parse_json(page, "page");
-  EXPECT_EQ(carried["points"].size(), 1000u);
-  EXPECT_EQ(carried["points_left_out"], 19'000);
-  EXPECT_EQ(carried["points"][carried["best"].get<std::size_t>()]["throughput"]["value"], 20'000);
-  EXPECT_EQ(carried["points"][carried["pareto_front"][0].get<std::size_t>()]["throughput"]["value"], 6);
+  EXPECT_THAT(page, HasSubstr("Figures and tables are of all 20000 points. The page draws 1000 as dots"));
   EXPECT_THAT(page, HasSubstr("which: 20000 points"));
   EXPECT_THAT(page, HasSubstr("<td>64</td><td>1.997e+04</td>")) << "the best of each number of devices, of all points";
-  EXPECT_THAT(page_of(carried, "page"), HasSubstr("19000 more points had no room"));
 }
 
 TEST(Page, OfASweepWithAFrontOfThousandsKeepsSome) {
@@ -132,7 +127,7 @@ TEST(Page, OfASweepWithAFrontOfThousandsKeepsSome) {
     document["points"].push_back(point(i, "a", i));
     document["pareto_front"].push_back(i - 1);
   }
-  EXPECT_EQ(parse_json(page_of(document, "sweep"), "page")["points"].size(), 1000u);
+  EXPECT_THAT(page_of(document, "sweep"), HasSubstr("all 3000 points. The page draws 1000 as dots"));
 }
 
 TEST(Page, OfASweepTakesTheUnitOfAPointWithAResult) {

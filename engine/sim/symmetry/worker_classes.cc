@@ -12,11 +12,6 @@ namespace {
 constexpr char32_t kOutside = 0x1000000;    // the other end of a link is no node of the same machine
 constexpr char32_t kOneOfMany = 0x2000000;  // the number of the machine's kind follows
 
-// Classes of so many members have a witness in their middle, too. It costs as much as the worker that it checks,
-// however many that worker represents: 0.1 s of BERT-large's 0.3 s on 128 machines, and of 0.75 s on 4,096; 0.15 s
-// of 1.9 s on 16,384 (`tandem run`, CPU time, 2026-11-24). Here it is some 3 %.
-constexpr int kMany = 65'536;
-
 // Numbers models by their addresses, in order of occurrence: machines of one kind share them.
 class ModelNumbers {
  public:
@@ -109,7 +104,7 @@ void WorkerClasses::number_members() {
 
 bool WorkerClasses::has_middle_witness(int index) const {
   const int members = size(index);
-  return members >= kMany || (members > 2 && distrusted_.contains(index));
+  return members >= static_cast<int>(kManyAlike) || (members > 2 && distrusted_.contains(index));
 }
 
 bool WorkerClasses::runs(int worker) const {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "scenarios/expected_error.h"
 #include "scenarios/runner.h"
 #include "scenarios/scenario_schema.h"
 #include "strategies/base/errors.h"
@@ -177,6 +178,14 @@ TEST(UserStrategy, HasNoErrorBandOfAnother) {
       run_scenario(digits("strategy: {name: never_compared}\nengine: {name: sim}\ntopology: dgx-a100\n")).report;
   ASSERT_TRUE(report.expected_error);
   EXPECT_FALSE(report.expected_error->relative);
+}
+
+TEST(UserStrategy, HasTheErrorBandOfTheRunsThatItSaysItResembles) {
+  static StrategyValues seen;
+  register_strategy(
+      {.name = "like_replicas", .several_workers = true, .compared_as = ComparedRuns::replicas, .make = noting(seen)});
+  EXPECT_EQ(compared_as("like_replicas"), "replicas");
+  EXPECT_EQ(compared_as("like_replicas"), compared_as("mirrored"));
 }
 
 TEST(UserStrategy, NeedsANameOfItsOwnAndOneFactory) {
