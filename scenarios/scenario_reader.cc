@@ -69,8 +69,10 @@ class ScenarioReader {
     const YamlReader loss = map.optional("max_final_loss");
     if (accuracy) expect.min_test_accuracy = accuracy.number({.least = 0, .most = 1});
     if (loss) expect.max_final_loss = loss.number({.above = 0});
-    for (const YamlReader& value : {accuracy, loss}) {
-      if (value && std::holds_alternative<LayersSettings>(scenario_.workload.kind)) {
+    for (const YamlReader* which : {&accuracy, &loss}) {
+      const YamlReader& value = *which;
+      const auto* layers = std::get_if<LayersSettings>(&scenario_.workload.kind);
+      if (value && layers != nullptr && (!layers->learning || &value == &accuracy)) {
         value.error("a workload of kind 'layers' computes no losses and predictions");
       } else if (value && scenario_.engine.values == ValueMode::none) {
         value.error("needs values: real");

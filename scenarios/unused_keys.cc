@@ -33,6 +33,7 @@ struct Run {
 
   bool consulted(const std::string& input) const { return timeline.consulted.contains(input); }
   bool models_machine() const { return engine.needs_topology; }
+  bool learns() const { return layers != nullptr ? layers->learning.has_value() : !is_trace; }
   bool divides_model() const { return strategy.division && !is_trace; }
   std::string engine_text() const { return fmt::format("engine '{}'", engine.name); }
 };
@@ -83,7 +84,23 @@ std::string why_spread(const Run& run) {
   return run.consulted("work_spread") ? "" : "only times of GPUs that follow from their figures depend on it";
 }
 
+// Layers that are computed have one kernel for each operation, whatever the stack.
+std::string why_stack(const Run& run) {
+  return run.layers->learning ? "layers that are computed (values: real) have kernels of their own" : "";
+}
+
+std::string why_momentum(const Run& run) {
+  return run.layers->optimizer == Optimizer::momentum ? why_values(run) : "only optimizer momentum reads it";
+}
+
+std::string why_dropout(const Run& run) {
+  const auto drops = [](const Layer& layer) { return std::ranges::count(layer.then, Pointwise::dropout) > 0; };
+  if (std::ranges::any_of(run.layers->model.layers, drops)) return why_values(run);
+  return fmt::format("model '{}' has no dropout", run.layers->model.name);
+}
+
 std::string why_layout(const Run& run) {
+  if (const std::string reason = why_stack(run); !reason.empty()) return reason;
   const std::vector<Layer>& layers = run.layers->model.layers;
   const auto is_convolution = [](const Layer& layer) { return layer.convolution.has_value(); };
   if (std::none_of(layers.begin(), layers.end(), is_convolution)) {
@@ -94,11 +111,13 @@ std::string why_layout(const Run& run) {
 }
 
 std::string why_fusion(const Run& run) {
+  if (const std::string reason = why_stack(run); !reason.empty()) return reason;
   if (run.layers->model.depends_on_stack()) return "";
   return fmt::format("model '{}' has no operations beside its layers", run.layers->model.name);
 }
 
 std::string why_attention(const Run& run) {
+  if (const std::string reason = why_stack(run); !reason.empty()) return reason;
   const std::vector<Layer>& layers = run.layers->model.layers;
   const auto has_scores = [](const Layer& layer) { return layer.scores != Layer::Scores::none; };
   const bool has_attention = std::any_of(layers.begin(), layers.end(), has_scores);
@@ -155,8 +174,7 @@ std::string why_symmetry(const Run& run) {
 
 std::string why_no_values(const Run& run) {
   const bool is_asked = run.scenario.engine.values == ValueMode::real;
-  const bool learns = std::holds_alternative<MlpSettings>(run.scenario.workload.kind);
-  return is_asked && !learns ? "this workload computes no values that a report has" : "";
+  return is_asked && !run.learns() ? "this workload computes no values that a report has" : "";
 }
 
 std::string why_workers(const Run& run) {
@@ -203,6 +221,9 @@ constexpr Rule kRules[] = {
     {"workload.spread", why_spread},
     {"workload.learning_rate", why_values},
     {"workload.seed", why_values},
+    {"workload.data", why_values, true},
+    {"workload.momentum", why_momentum, true},
+    {"workload.dropout", why_dropout, true},
     {"workload.stack.layout", why_layout, true},
     {"workload.stack.fusion", why_fusion, true},
     {"workload.stack.attention", why_attention, true},

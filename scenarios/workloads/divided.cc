@@ -1,7 +1,6 @@
 #include "scenarios/workloads/divided.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace tandem {
 namespace {
@@ -25,17 +24,16 @@ void DividedWorkload::prepare() {
 
 void DividedWorkload::run_step(int step) {
   training_->run_step(step);
+  ++steps_;
 }
 
 void DividedWorkload::finish(Report& report, bool carries_values) {
   report.metrics["parameters_per_device"] = static_cast<double>(training_->most_parameters());
   report.metrics["memory_peak_bytes"] = memory_peak_bytes(worker_);
-  if (!carries_values || training_->losses().empty()) return;
-  std::vector<float> losses;
-  for (const Tensor& parts : training_->losses()) {
-    const std::span<const float> values = parts.values<float>();
-    losses.push_back(std::accumulate(values.begin(), values.end(), 0.0F));
-  }
+  if (!carries_values || !model_->has_values()) return;
+  // Only the workers with the last stage know any.
+  std::vector<float> losses(steps_);
+  std::ranges::transform(training_->losses(), losses.begin(), sum_of_elements);
   if (worker_.count() > 1) losses = sum_over_workers(worker_, std::move(losses));
   report.loss.assign(losses.begin(), losses.end());
   if (rows_ && worker_.count() == 1) report.metrics["test_accuracy"] = test_accuracy();

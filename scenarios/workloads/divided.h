@@ -34,6 +34,7 @@ class DividedWorkload final : public Workload {
   ParallelOptions options_;
   std::shared_ptr<const LabelledRows> rows_{};
   std::unique_ptr<DividedTraining> training_{};
+  std::size_t steps_ = 0;
 };
 
 }  // namespace tandem

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "scenarios/workloads/batch_share.h"
 #include "strategies/base/replica_context.h"
@@ -246,10 +245,7 @@ void LayersWorkload::update(Variable& variable, const Tensor& gradient) const {
 
 void LayersWorkload::finish(Report& report, bool carries_values) {
   if (!carries_values) return;
-  for (const Tensor& parts : losses_) {
-    const std::span<const float> values = parts.values<float>();
-    report.loss.push_back(std::accumulate(values.begin(), values.end(), 0.0F));
-  }
+  for (const Tensor& parts : losses_) report.loss.push_back(sum_of_elements(parts));
 }
 
 }  // namespace tandem

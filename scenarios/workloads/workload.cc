@@ -1,10 +1,21 @@
 #include "scenarios/workloads/workload.h"
 
+#include <numeric>
+
 #include "scenarios/workloads/layers.h"
 #include "scenarios/workloads/mlp.h"
 #include "scenarios/workloads/trainable.h"
 
 namespace tandem {
+
+float sum_of_elements(const Tensor& tensor) {
+  if (tensor.dtype() == DType::f32) {
+    const std::span<const float> values = tensor.values<float>();
+    return std::accumulate(values.begin(), values.end(), 0.0F);
+  }
+  const std::span<const double> values = tensor.values<double>();
+  return static_cast<float>(std::accumulate(values.begin(), values.end(), 0.0));
+}
 
 std::unique_ptr<Workload> make_workload(const WorkloadSettings& settings, Strategy& strategy) {
   if (const auto* mlp = std::get_if<MlpSettings>(&settings.kind)) {

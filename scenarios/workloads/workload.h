@@ -24,6 +24,9 @@ class Workload {
   virtual std::string throughput_unit() const = 0;  // "examples/s"
 };
 
+// Returns the sum of the elements (f32 or f64) of a tensor in host memory, such as the parts of a loss.
+float sum_of_elements(const Tensor& tensor);
+
 std::unique_ptr<Workload> make_workload(const WorkloadSettings& settings, Strategy& strategy);
 
 // Trains from prepare() to finish(). Worker 0 calls `progress`, which may be empty, after each step.

@@ -22,7 +22,7 @@ class DividedTraining {
   virtual int replicas() const = 0;  // into how many parts, computed side by side, the batch is divided
   // The parameters of the device of this worker that has most of them.
   virtual std::int64_t most_parameters() const = 0;
-  // Returns a tensor (f32) on the worker's CPU for each step so far. Once the devices have been synchronised, the
+  // Returns a tensor on the worker's CPU for each step so far. Once the devices have been synchronised, the
   // elements of all workers' tensors of a step add up to its loss. Nothing where the model knows no loss.
   const std::vector<Tensor>& losses() const { return losses_; }
   // Returns the whole parameters of a dense layer on the worker's CPU, in the order of its compute stream. For runs of

@@ -17,7 +17,8 @@ class MeshDivision : public Division {
   std::unique_ptr<DividedTraining> train(Worker& worker, TrainableModel& model,
                                          const ParallelOptions& options) const override;
 
-  // Returns the passes of a step on device `place` of a pipeline, in their order.
+  // Returns the passes of a step on device `place` of a pipeline, in their order. Micro-batches go forward in the order
+  // of their numbers through each stage, and backward likewise.
   virtual std::vector<PipelineAction> schedule(int place, const ParallelOptions& options) const;
   // Returns the first layer of each stage, followed by the number of layers.
   virtual std::vector<std::size_t> first_layers(const Model& model, const ParallelOptions& options) const;

@@ -7,9 +7,9 @@
 namespace tandem {
 
 ShardedParameters::ShardedParameters(Device& device, Device& host, GroupCollectives& group, int rank,
-                                     std::span<const Unit> units, DType dtype, bool adds_passes)
-    : device_(device), group_(group), adds_passes_(adds_passes) {
-  std::array<std::int64_t, 2> largest{0, 0};
+                                     std::span<const Unit> units, DType dtype, bool adds_passes, int lasting)
+    : device_(device), group_(group), adds_passes_(adds_passes), lasting_(lasting) {
+  std::array<std::int64_t, 3> largest{};
   for (const Unit& unit : units) {
     counts_.push_back(unit.count);
     pieces_.push_back(make_piece(unit, rank, dtype, host));

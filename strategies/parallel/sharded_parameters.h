@@ -4,7 +4,7 @@
 // multiple of the group's size and divided into equal pieces, one per device. Each device keeps and updates its piece
 // together with the piece's momentum. Only two buffers hold whole units, in turn: while one unit is used, the next
 // one's parameters arrive. Gradients have two buffers as well: while one unit's are computed, the previous unit's are
-// summed.
+// summed. A unit that layers of other units need, too, may have buffers of its own, and stays whole during a step.
 //
 // Every device of the group makes the same calls in the same order. All calls are asynchronous, in stream order.
 #pragma once
@@ -28,14 +28,14 @@ class ShardedParameters {
     std::function<double(std::int64_t element)> initial_value{};  // empty: zeros
   };
   // `host` is the worker's CPU, on which initial values are computed. `adds_passes`: whether gradients of several passes
-  // are added up, by accumulate().
+  // are added up, by accumulate(). `lasting`: the unit that stays whole; -1: none.
   ShardedParameters(Device& device, Device& host, GroupCollectives& group, int rank, std::span<const Unit> units,
-                    DType dtype, bool adds_passes);
+                    DType dtype, bool adds_passes, int lasting);
 
   int units() const { return static_cast<int>(counts_.size()); }
 
   // Starts to gather a unit on the communication stream, unless its buffer holds it already. Units whose numbers have
-  // the same parity share a buffer.
+  // the same parity share a buffer, except for the lasting one.
   void prefetch(int unit);
   // Returns a whole unit, flat, for work that is issued to the compute stream before release().
   Tensor acquire(int unit);
@@ -71,7 +71,7 @@ class ShardedParameters {
   };
 
   std::int64_t padded(int unit) const { return piece(unit).element_count() * group_.size(); }
-  static std::size_t slot(int unit) { return static_cast<std::size_t>(unit % 2); }
+  std::size_t slot(int unit) const { return unit == lasting_ ? 2 : static_cast<std::size_t>(unit % 2); }
   Piece make_piece(const Unit& unit, int rank, DType dtype, Device& host) const;
   Tensor filled(DType dtype, std::int64_t count) const;
   // Discards what has been gathered, since the compute stream has changed the pieces, and lets later gathering wait for
@@ -87,8 +87,9 @@ class ShardedParameters {
   std::vector<Piece> pieces_;
   Moments moments_;
   std::int64_t steps_ = 0;
-  std::array<Buffer, 2> buffers_;
-  std::array<GradientBuffer, 2> gradients_;
+  int lasting_;
+  std::array<Buffer, 3> buffers_;  // in turn, and of the lasting unit
+  std::array<GradientBuffer, 3> gradients_;
 };
 
 }  // namespace tandem

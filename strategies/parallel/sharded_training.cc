@@ -19,11 +19,19 @@ ShardedTraining::ShardedTraining(Worker& worker, TrainableModel& model, const Pa
       mesh_(worker, devices_in_sync(worker), {{.name = kDataAxis, .size = options.data}}),
       group_(worker, mesh_.communicator(0, kDataAxis)) {
   divide_into_units();
+  const bool shares = std::ranges::any_of(layers(), [](const Layer& layer) { return layer.shared_weights; });
+  if (shares && model.has_values()) shared_unit_ = places_[table()].unit;
   first_learner_ = static_cast<std::size_t>(
       std::find_if(layers().begin(), layers().end(), [](const Layer& layer) { return layer.gemm.has_value(); }) -
       layers().begin());
   model_.make_batch(0, worker_.cpu());
   for (std::size_t i = 0; i < mesh_.local_devices().size(); ++i) replicas_.push_back(make_replica(i));
+}
+
+std::size_t ShardedTraining::table() const {
+  return static_cast<std::size_t>(
+      std::ranges::find_if(layers(), [](const Layer& layer) { return layer.embedding.has_value(); }) -
+      layers().begin());
 }
 
 // A unit is closed once it holds bucket_bytes; the layers without parameters after it belong to it as well. A block that
@@ -68,7 +76,8 @@ ShardedTraining::Replica ShardedTraining::make_replica(std::size_t index) {
                   .batch = {.first = rows.first, .examples = rows.count, .has_inputs = true, .has_labels = true}};
   const bool adds_passes = model_.has_values() && settings_.gradient_accumulation_steps > 1;
   replica.parameters =
-      std::make_unique<ShardedParameters>(device, worker_.cpu(), group_, rank, units_, settings_.storage(), adds_passes);
+      std::make_unique<ShardedParameters>(device, worker_.cpu(), group_, rank, units_, settings_.storage(), adds_passes,
+                                          shared_unit_);
   const std::vector<StagePart> parts{part(rows.count)};
   replica.computation = std::move(model_.make_stages(device, worker_.cpu(), parts).front());
   const Batch host = model_.host_batch(replica.batch, worker_.cpu());
@@ -83,7 +92,7 @@ void ShardedTraining::run_step(int step) {
   const std::int64_t of_one = known ? known.element_count() : 0;
   const auto count = static_cast<std::int64_t>(replicas_.size());
   Tensor losses;
-  if (of_one > 0) losses_.push_back(losses = worker_.cpu().allocate(DType::f32, {count * of_one}));
+  if (of_one > 0) losses_.push_back(losses = worker_.cpu().allocate(known.dtype(), {count * of_one}));
   worker_.run_concurrently(static_cast<int>(count), [&](int i) {
     Replica& replica = replicas_[static_cast<std::size_t>(i)];
     this->step(replica, step);
@@ -118,12 +127,20 @@ void ShardedTraining::step(Replica& replica, int step) {
   replica.computation->finish_update(mine, {});
 }
 
-LayerTensors ShardedTraining::tensors(std::size_t layer, const Tensor& unit, const Tensor& gradients) const {
+// `gradients` is empty in the forward pass. Shared weights are in a unit that stays whole.
+LayerTensors ShardedTraining::tensors(const Replica& replica, std::size_t layer, const Tensor& unit,
+                                      const Tensor& gradients) const {
+  LayerTensors tensors;
   const std::int64_t count = layers()[layer].parameters();
-  if (count == 0) return {};
   const std::int64_t first = places_[layer].first;
-  return {.parameters = unit.flat_slice(first, count),
-          .gradients = gradients ? gradients.flat_slice(first, count) : Tensor()};
+  if (count > 0) tensors.parameters = unit.flat_slice(first, count);
+  if (count > 0 && gradients) tensors.gradients = gradients.flat_slice(first, count);
+  if (!layers()[layer].shared_weights || shared_unit_ < 0) return tensors;
+  const Layer::Gemm& gemm = *layers()[layer].gemm;
+  const std::int64_t of_table = places_[table()].first, shared = gemm.depth * gemm.columns;
+  tensors.shared_parameters = replica.parameters->acquire(shared_unit_).flat_slice(of_table, shared);
+  if (gradients) tensors.shared_gradients = replica.parameters->gradients(shared_unit_).flat_slice(of_table, shared);
+  return tensors;
 }
 
 void ShardedTraining::forward(const Replica& replica, const Pass& pass) const {
@@ -137,7 +154,7 @@ void ShardedTraining::forward(const Replica& replica, const Pass& pass) const {
       unit = parameters.acquire(number);
       if (settings_.overlap && number + 1 < parameters.units()) parameters.prefetch(number + 1);
     }
-    layer_forward(replica, pass, i, tensors(i, unit, {}));
+    layer_forward(replica, pass, i, tensors(replica, i, unit, {}));
   }
   parameters.release(parameters.units() - 1);
 }
@@ -166,14 +183,16 @@ void ShardedTraining::backward(const Replica& replica, const Pass& pass) const {
   }
 }
 
-void ShardedTraining::layer_backward(const Replica& replica, const Pass& pass, std::size_t layer, const Tensor& unit,
+// The gradients of each pass are reduced by themselves, and then added up.
+void ShardedTraining::layer_backward(const Replica& replica, Pass pass, std::size_t layer, const Tensor& unit,
                                      const Tensor& gradients) const {
+  pass.is_first = pass.is_last = true;
   const auto block = settings_.activation_checkpointing ? block_ending_at(layers(), layer) : std::nullopt;
   for (std::size_t i = block.value_or(layer + 1); i <= layer; ++i) {
     const bool is_at_hand = places_[i].unit == places_[layer].unit;
-    layer_forward(replica, pass, i, is_at_hand ? tensors(i, unit, {}) : LayerTensors());
+    layer_forward(replica, pass, i, is_at_hand ? tensors(replica, i, unit, {}) : LayerTensors());
   }
-  const LayerTensors mine = tensors(layer, unit, gradients);
+  const LayerTensors mine = tensors(replica, layer, unit, gradients);
   StageModel& computation = *replica.computation;
   computation.launch(Work::operations_gradient, layer, pass, mine);
   computation.launch(Work::product_again, layer, pass, mine);

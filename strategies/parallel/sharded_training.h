@@ -50,9 +50,10 @@ class ShardedTraining final : public DividedTraining {
   void forward(const Replica& replica, const Pass& pass) const;
   void backward(const Replica& replica, const Pass& pass) const;
   void layer_forward(const Replica& replica, const Pass& pass, std::size_t layer, const LayerTensors& tensors) const;
-  void layer_backward(const Replica& replica, const Pass& pass, std::size_t layer, const Tensor& unit,
+  void layer_backward(const Replica& replica, Pass pass, std::size_t layer, const Tensor& unit,
                       const Tensor& gradients) const;
-  LayerTensors tensors(std::size_t layer, const Tensor& unit, const Tensor& gradients) const;
+  LayerTensors tensors(const Replica& replica, std::size_t layer, const Tensor& unit, const Tensor& gradients) const;
+  std::size_t table() const;  // the layer whose weights others share
 
   Worker& worker_;
   TrainableModel& model_;
@@ -60,6 +61,7 @@ class ShardedTraining final : public DividedTraining {
   ParallelOptions options_;
   std::vector<Place> places_;  // of each layer
   std::vector<ShardedParameters::Unit> units_;
+  int shared_unit_ = -1;  // the unit of the table, where other layers share its weights; -1: none
   std::size_t first_learner_ = 0;  // the first layer with a product, whose input needs no gradient
   DeviceMesh mesh_;
   GroupCollectives group_;

@@ -83,7 +83,7 @@ class StageModel {
 
   // The device's rows of a batch, on the device. Called before the passes of a step.
   virtual void begin_step(const Batch& batch) = 0;
-  // Returns each pass's part of the loss (f32), on the device; empty where the stage knows none.
+  // Returns each pass's part of the loss, on the device; empty where the stage knows none.
   virtual Tensor losses() const = 0;
 
   // `input` is what the stage before sent; empty in the first stage.

@@ -1,4 +1,4 @@
-// Devices along axes, and how layers are divided among them.
+// Devices along axes, and their collectives.
 #include "strategies/parallel/device_mesh.h"
 
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 #include "strategies/base/errors.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/parallel/group_collectives.h"
-#include "strategies/parallel/tensor_shards.h"
+#include "strategies/parallel/range.h"
 
 namespace tandem {
 namespace {
@@ -72,26 +72,6 @@ TEST(GroupCollectives, TheLastDeviceToArriveIssuesTheCallOfAll) {
     });
     for (const Tensor& sum : sums) EXPECT_EQ(sum.values<float>()[0], 10 * 4 * 4 * 4);
   });
-}
-
-TEST(TensorShards, AlternateAndEndWithRows) {
-  LinearStack stack{.sizes = {5, 7, 11, 4}};
-  EXPECT_EQ(layer_shard(stack, 0, 2, 0).split, Split::rows);
-  EXPECT_EQ(layer_shard(stack, 1, 2, 0).split, Split::columns);
-  EXPECT_EQ(layer_shard(stack, 2, 2, 0).split, Split::rows);
-  EXPECT_EQ(layer_shard(stack, 1, 2, 1).outputs, (Range{6, 5})) << "the first part has the column that is over";
-  EXPECT_EQ(layer_shard(stack, 2, 2, 1).inputs, (Range{6, 5})) << "what layer 1 leaves on the device";
-  EXPECT_EQ(layer_shard(stack, 1, 2, 1).inputs, (Range{0, 7}));
-  EXPECT_THROW(layer_shard(stack, 0, 6, 0), ValueError);
-}
-
-TEST(TensorShards, HaveTheirPartOfTheFirstWeights) {
-  LinearStack stack{.sizes = {2, 3, 2}};
-  stack.initial_weights = [](int) { return [](std::int64_t element) { return static_cast<double>(element); }; };
-  const LinearStack::Values columns = initial_values(stack, layer_shard(stack, 0, 2, 1));
-  EXPECT_EQ((std::vector<double>{columns(0), columns(1), columns(2)}), (std::vector<double>{2, 5, 0})) << "2 weights";
-  const LinearStack::Values rows = initial_values(stack, layer_shard(stack, 1, 2, 0));
-  EXPECT_EQ((std::vector<double>{rows(0), rows(1), rows(2), rows(3), rows(4)}), (std::vector<double>{0, 1, 2, 3, 0}));
 }
 
 TEST(PartOf, CoversEverythingOnce) {

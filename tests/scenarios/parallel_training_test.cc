@@ -6,7 +6,11 @@
 #include <thread>
 
 #include "engine/engine.h"
-#include "scenarios/workloads/parallel_mlp.h"
+#include "scenarios/workloads/divided.h"
+#include "scenarios/workloads/mlp_layers.h"
+#include "scenarios/workloads/trainable.h"
+#include "strategies/parallel/mesh_division.h"
+#include "strategies/parallel/sharded_division.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {
@@ -114,8 +118,10 @@ void expect_same_learning_on_workers(const MeshSettings& mesh, const std::functi
   options.workers = {WorkerSpec{.task = 0, .device_count = 2}, WorkerSpec{.task = 1, .device_count = 2}};
   open_engine("cpu", options)->run([&](Worker& worker) {
     if (at_first) at_first(worker);
-    ParallelMlpWorkload workload(std::get<MlpSettings>(scenario.workload.kind), worker, parallel,
-                                 mesh.data == 4 ? make_fully_sharded : make_mesh_trainer);
+    const MeshDivision on_mesh;
+    const ShardedDivision sharded;
+    const Division& division = mesh.data == 4 ? static_cast<const Division&>(sharded) : on_mesh;
+    DividedWorkload workload(worker, trainable_model(scenario.workload, worker), division, parallel);
     workload.prepare();
     for (int step = 0; step < kSteps; ++step) {
       worker.begin_step(step);
@@ -170,6 +176,24 @@ TEST(ParallelTrainingOnMachines, LearnsTheSame) {
       EXPECT_NEAR(report.loss[step] / on_one_device().loss[step], 1, 1e-5) << "step " << step;
     }
   }
+}
+
+// Each device already has the part of one layer's output that the next one needs.
+TEST(MlpLayers, AlternateAndEndWithRows) {
+  MlpSettings mlp;
+  LabelledRows rows;
+  rows.columns = 5;
+  rows.classes = 4;
+  mlp.rows = std::make_shared<const LabelledRows>(rows);
+  mlp.hidden = {7, 11};
+  const std::vector<Layer> layers = layers_of(mlp).model.layers;
+  ASSERT_EQ(layers.size(), 3u);
+  EXPECT_EQ(layers[0].split, Layer::Split::rows);
+  EXPECT_EQ(layers[1].split, Layer::Split::columns);
+  EXPECT_EQ(layers[2].split, Layer::Split::rows);
+  EXPECT_EQ(layer_part(layers[1], 2, 0).gemm->columns, 6) << "the first part has the column that is over";
+  EXPECT_EQ(layer_part(layers[2], 2, 0).gemm->depth, 6) << "what layer 1 leaves on the device";
+  EXPECT_EQ(layer_part(layers[1], 2, 1).parameters(), 7 * 5 + 5);
 }
 
 TEST(ParallelTrainingRunner, RefusesWhatDoesNotDivide) {

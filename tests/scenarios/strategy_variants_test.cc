@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-Scenario digits(const std::string& strategy = "{name: mirrored}") {
+Scenario digits_of(const std::string& strategy = "{name: mirrored}") {
   return read_scenario("workload: {kind: mlp, hidden: [64, 32], batch: 64}\nstrategy: " + strategy +
                        "\ndevices: {per_worker: 2}\nsteps: 3\n");
 }
@@ -37,21 +37,21 @@ std::vector<std::string> shown(const std::vector<StrategyVariant>& variants) {
 }
 
 TEST(StrategyVariants, OneDeviceIsForStrategiesOfOneDevice) {
-  EXPECT_THAT(shown(strategy_variants(digits(), std::vector{1}, {})), testing::ElementsAre("one_device 1x1"));
+  EXPECT_THAT(shown(strategy_variants(digits_of(), std::vector{1}, {})), testing::ElementsAre("one_device 1x1"));
 }
 
 TEST(StrategyVariants, EveryOtherStrategyHasAllDevicesOrWorkersForThem) {
   EXPECT_THAT(
-      shown(strategy_variants(digits(), std::vector{2}, {})),
+      shown(strategy_variants(digits_of(), std::vector{2}, {})),
       testing::ElementsAre("central_storage 1x2", "fully_sharded 1x2", "mirrored 1x2", "multi_worker_mirrored 2x1",
                            "parameter_server 2x1+1", "pipeline_parallel 1x2", "tensor_parallel 1x2"));
-  EXPECT_THAT(shown(strategy_variants(digits(), std::vector{3}, {})),
+  EXPECT_THAT(shown(strategy_variants(digits_of(), std::vector{3}, {})),
               testing::IsSupersetOf({"multi_worker_mirrored 3x1", "parameter_server 3x1+1", "pipeline_parallel 1x3"}));
 }
 
 TEST(StrategyVariants, AMeshHasSeveralAxes) {
   const auto mesh_of = [](int devices) {
-    for (const StrategyVariant& variant : strategy_variants(digits(), std::vector{devices}, {})) {
+    for (const StrategyVariant& variant : strategy_variants(digits_of(), std::vector{devices}, {})) {
       if (variant.strategy == "mesh") return variant.scenario->strategy.mesh;
     }
     return MeshSettings{.data = 0};
@@ -65,7 +65,7 @@ TEST(StrategyVariants, AMeshHasSeveralAxes) {
 }
 
 TEST(StrategyVariants, WhatCannotBeSaysWhy) {
-  const std::vector<StrategyVariant> variants = strategy_variants(digits(), std::vector{4}, {});
+  const std::vector<StrategyVariant> variants = strategy_variants(digits_of(), std::vector{4}, {});
   const auto pipeline = std::ranges::find(variants, "pipeline_parallel", &StrategyVariant::strategy);
   ASSERT_NE(pipeline, variants.end());
   EXPECT_FALSE(pipeline->scenario);
@@ -74,14 +74,14 @@ TEST(StrategyVariants, WhatCannotBeSaysWhy) {
 
 TEST(StrategyVariants, TheScenariosOwnStrategyKeepsItsSettings) {
   for (const StrategyVariant& variant :
-       strategy_variants(digits("{name: mirrored, num_packs: 3}"), std::vector{2}, {})) {
+       strategy_variants(digits_of("{name: mirrored, num_packs: 3}"), std::vector{2}, {})) {
     EXPECT_EQ(variant.scenario->strategy.num_packs, variant.strategy == "mirrored" ? 3 : 1) << variant.strategy;
     EXPECT_FALSE(variant.scenario->hash.empty());
   }
 }
 
 TEST(StrategyVariants, WaysToCombineAreForStrategiesThatCanChoose) {
-  EXPECT_THAT(shown(strategy_variants(digits(), std::vector{2}, {"collective", "hierarchical_copy"})),
+  EXPECT_THAT(shown(strategy_variants(digits_of(), std::vector{2}, {"collective", "hierarchical_copy"})),
               testing::ElementsAre("central_storage 1x2", "fully_sharded 1x2", "mirrored/collective 1x2",
                                    "mirrored/hierarchical_copy 1x2", "multi_worker_mirrored 2x1",
                                    "parameter_server 2x1+1", "pipeline_parallel 1x2", "tensor_parallel 1x2"));
@@ -89,12 +89,12 @@ TEST(StrategyVariants, WaysToCombineAreForStrategiesThatCanChoose) {
 
 // Each rank is a worker, or the parameter server.
 TEST(StrategyVariants, TheRanksOfALaunchAreTheWorkers) {
-  EXPECT_THAT(shown(strategy_variants(digits(), std::vector{2, 4}, {}, 2)),
+  EXPECT_THAT(shown(strategy_variants(digits_of(), std::vector{2, 4}, {}, 2)),
               testing::ElementsAre("fully_sharded 2x1", "multi_worker_mirrored 2x1", "parameter_server 1x2+1",
                                    "pipeline_parallel 2x1", "tensor_parallel 2x1", "fully_sharded 2x2", "mesh 2x2",
                                    "multi_worker_mirrored 2x2", "parameter_server 1x4+1", "pipeline_parallel refused",
                                    "tensor_parallel 2x2"));
-  EXPECT_THAT(shown(strategy_variants(digits(), std::vector{3}, {}, 2)),
+  EXPECT_THAT(shown(strategy_variants(digits_of(), std::vector{3}, {}, 2)),
               testing::ElementsAre("parameter_server 1x3+1"));
 }
 

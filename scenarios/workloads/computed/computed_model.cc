@@ -13,6 +13,7 @@
 namespace tandem {
 namespace {
 
+constexpr std::int64_t kBytes = 256;  // tokens
 constexpr double kDeviation = 0.02;  // of first weights, as of GPT-2 (Radford and others, 2019)
 
 // Returns the parameters that follow a layer's weights: the scales of norms are 1, all else is 0.
@@ -37,7 +38,12 @@ std::optional<std::string> computation_problem(const LayersSettings& layers) {
     return "values are computed in f32 or f64, parameters in the same type";
   }
   if (layers.variables_are_tensors) return "parameters that are computed are variables by bucket";
-  return flow_problem(layers.model);
+  if (auto problem = flow_problem(layers.model)) return problem;
+  const std::optional<Layer::Embedding>& table = layers.model.layers.front().embedding;
+  if (!table) return fmt::format("model '{}' cannot be computed: it has no embedding for tokens", layers.model.name);
+  const std::int64_t classes = layers.model.layers.back().gemm->columns;
+  if (classes >= kBytes) return std::nullopt;
+  return fmt::format("tokens are bytes, and model '{}' tells {} of {} apart", layers.model.name, classes, kBytes);
 }
 
 ComputedModel::ComputedModel(Worker& worker, LayersSettings layers, const ComputedSettings& settings,

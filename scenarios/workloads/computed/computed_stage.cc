@@ -5,7 +5,6 @@
 #include "scenarios/workloads/computed/attention.h"
 #include "scenarios/workloads/computed/dense_layer.h"
 #include "scenarios/workloads/computed/table_layer.h"
-#include "topologies/base/error.h"
 
 namespace tandem {
 
@@ -45,8 +44,6 @@ void ComputedStage::make_layers(Device& host) {
       case Kind::dense:
         layers_.push_back(std::make_unique<DenseLayer>(state_, i, nullptr));
         break;
-      case Kind::expert:
-        TANDEM_UNREACHABLE("experts that are computed");
     }
   }
 }

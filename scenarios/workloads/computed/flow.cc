@@ -31,7 +31,12 @@ class FlowMaker {
 
   std::vector<LayerFlow> make() {
     for (std::size_t i = 0; i < flows_.size(); ++i) add(static_cast<int>(i));
-    if (!has(model_.layers.back(), Pointwise::cross_entropy)) fail("does not end with a loss (cross_entropy)");
+    const Layer& last = model_.layers.back();
+    if (!has(last, Pointwise::cross_entropy)) fail("it does not end with a loss (cross_entropy)");
+    const Layer& first = model_.layers.front();
+    if (first.embedding && first.embedding->rows != last.gemm->rows) {
+      fail(fmt::format("it has {} tokens, and a loss of {}", first.embedding->rows, last.gemm->rows));
+    }
     return std::move(flows_);
   }
 
@@ -74,11 +79,10 @@ class FlowMaker {
   void add_dense(int index) {
     const Layer& one = layer(index);
     LayerFlow& mine = flow(index);
-    if (has(one, Pointwise::softmax)) return add_router(index);
-    mine.kind = has_experts(one) ? Kind::expert : Kind::dense;
+    if (has(one, Pointwise::softmax)) fail(index, "has a softmax outside attention");
+    if (has_experts(one)) fail(index, "has experts");
     const bool shares = index > 0 && flow_shares_input(index);
     mine.input = shares ? flow(index - 1).input : source_;
-    if (mine.kind == Kind::expert) find_router(index);
     if (has(one, Pointwise::gate)) {
       if (!shares) fail(index, "has a gate, and no layer beside it");
       mine.gate = index - 1;
@@ -96,7 +100,7 @@ class FlowMaker {
     if (!is_dense(before) || one.split != Layer::Split::columns || before.split != Layer::Split::columns) return false;
     const bool has_activation = has(before, Pointwise::gelu) || has(before, Pointwise::relu) ||
                                 has(before, Pointwise::gate) || has(before, Pointwise::softmax);
-    return !has_activation && one.gemm->depth == before.gemm->depth && has_experts(one) == has_experts(before);
+    return !has_activation && one.gemm->depth == before.gemm->depth;
   }
 
   void check_width(int index) const {
@@ -109,24 +113,6 @@ class FlowMaker {
     if (columns == layer(index).gemm->depth) return;
     fail(index, fmt::format("has {} inputs, and layer '{}' before it gives {}", layer(index).gemm->depth, from.name,
                             columns));
-  }
-
-  // The router's weights go beside the data.
-  void add_router(int index) {
-    LayerFlow& mine = flow(index);
-    mine.kind = Kind::dense;
-    mine.input = source_;
-    router_ = index;
-    check_width(index);
-  }
-
-  void find_router(int index) {
-    LayerFlow& mine = flow(index);
-    if (router_ == kNoLayer) fail(index, "has experts, and no layer with a softmax before it that weighs them");
-    const Layer::Gemm &router = *layer(router_).gemm, &experts = *layer(index).gemm;
-    if (router.columns != experts.experts) fail(index, "has another number of experts than the router before it");
-    mine.router = router_;
-    mine.used_experts = std::max<std::int64_t>(1, experts.rows / router.rows);
   }
 
   // The dense layers just before the scores become queries, keys and values.
@@ -169,7 +155,6 @@ class FlowMaker {
   std::vector<LayerFlow> flows_;
   int source_ = kNoLayer;  // the layer whose output comes next
   int stream_ = kNoLayer;  // what the next residual adds
-  int router_ = kNoLayer;
 };
 
 }  // namespace

@@ -30,14 +30,12 @@ struct Heads {
 
 struct LayerFlow {
   // table: an embedding. projection: a dense layer whose output becomes queries, keys or values. scores, mixed: the two
-  // products of attention. expert: a dense layer with a matrix for each expert.
-  enum class Kind : std::uint8_t { table, dense, projection, scores, mixed, expert };
+  // products of attention.
+  enum class Kind : std::uint8_t { table, dense, projection, scores, mixed };
   Kind kind = Kind::dense;
   int input = kNoLayer;     // the layer whose output it reads; kNoLayer: the model's input
   int shortcut = kNoLayer;  // the layer whose output its residual adds
   int gate = kNoLayer;      // the layer whose output goes through SiLU and is multiplied with this one's
-  int router = kNoLayer;    // of experts: the layer that weighs them
-  std::int64_t used_experts = 1;
   std::optional<Heads> heads{};  // of a projection and of the products of attention
   // Of a projection: whether its output has queries, keys, values, in this order for each group of heads.
   bool has_queries = false, has_keys = false, has_values = false;

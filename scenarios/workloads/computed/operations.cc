@@ -42,7 +42,8 @@ void Operations::make_steps() {
     if (operation == Pointwise::bias) parameters += part_.columns;
     if (is_row_norm(operation)) {
       parameters += (operation == Pointwise::layer_norm ? 2 : 1) * part_.columns;
-      step.statistics = state_.keep(layer_, part_.rows, 2, DType::f32, true);
+      const DType precise = state_.dtype() == DType::f64 ? DType::f64 : DType::f32;
+      step.statistics = state_.keep(layer_, part_.rows, 2, precise, true);
     }
     if (!is_in_place(operation, before)) {
       step.result = state_.keep(layer_, part_.rows, part_.columns, state_.dtype(), operation == layer.then.back());

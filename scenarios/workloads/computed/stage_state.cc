@@ -26,7 +26,7 @@ StageState::StageState(const Model& model, const TrainingSettings& training, con
   for (std::size_t i = part.first; i < part.end; ++i) {
     layers_.push_back(divided_layer(model.layers[i], part.division, part.tensor_part));
   }
-  if (is_last()) losses = device.allocate(DType::f32, {part.passes});
+  if (is_last()) losses = device.allocate(dtype_, {part.passes});
 }
 
 Kept StageState::keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output) {

@@ -22,7 +22,7 @@ class TrainingData {
 std::unique_ptr<TrainingData> rows_data(const LabelledRows& rows, std::int64_t batch, std::uint64_t seed);
 
 // Windows of `tokens` bytes of a text, which is longer, at places that the seed draws. The label of a byte is the next
-// one, modulo `classes`.
+// one.
 std::unique_ptr<TrainingData> text_data(std::shared_ptr<const std::string> text, std::int64_t batch,
                                         std::int64_t tokens, std::uint64_t seed);
 

@@ -10,7 +10,8 @@
 #include "scenarios/scenario_schema.h"
 #include "strategies/base/errors.h"
 #include "strategies/multi_worker_mirrored.h"
-#include "strategies/parallel/trainer.h"
+#include "strategies/parallel/mesh_division.h"
+#include "strategies/parallel/sharded_division.h"
 #include "strategies/strategies.h"
 
 namespace tandem {
@@ -80,10 +81,79 @@ TEST(UserStrategy, IsHeldToWhatItSaysOfItself) {
 TEST(UserStrategy, MayDivideTheModel) {
   register_strategy({.name = "sharded_by_the_user",
                      .several_workers = true,
-                     .division = ModelDivision{.make_trainer = make_fully_sharded, .axis = &ParallelOptions::data}});
+                     .division = ModelDivision{.how = std::make_shared<const ShardedDivision>(), .axis = &ParallelOptions::data}});
   const Report own = run_scenario(digits("strategy: {name: sharded_by_the_user}\ndevices: {per_worker: 2}\n")).report;
   EXPECT_EQ(own.replicas, 2);
   EXPECT_EQ(own.loss, run_scenario(digits("strategy: {name: fully_sharded}\ndevices: {per_worker: 2}\n")).report.loss);
+}
+
+// All forward passes, then all backward passes (GPipe: Huang and others, arXiv:1811.06965), with a key of its own.
+class AllForwardFirst final : public MeshDivision {
+ public:
+  std::vector<PipelineAction> schedule(int /*place*/, const ParallelOptions& options) const override {
+    std::vector<PipelineAction> actions;
+    for (const auto pass : {PipelineAction::Pass::forward, PipelineAction::Pass::backward}) {
+      for (int i = 0; i < options.micro_batches; ++i) actions.push_back({.pass = pass, .micro_batch = i});
+    }
+    return actions;
+  }
+  std::optional<DivisionProblem> problem(const DivisionRequest& request) const override {
+    if (request.options.virtual_stages > 1) return DivisionProblem{"strategy.virtual_stages", "one stage a device"};
+    return MeshDivision::problem(request);
+  }
+};
+
+void register_all_forward_first() {
+  static const bool is_registered = [] {
+    register_strategy({.name = "all_forward_first",
+                       .several_workers = true,
+                       .division = ModelDivision{.how = std::make_shared<const AllForwardFirst>(),
+                                                 .axis = &ParallelOptions::pipeline,
+                                                 .micro_batches = true}});
+    return true;
+  }();
+  ASSERT_TRUE(is_registered);
+}
+
+Scenario tables(const std::string& workload, const std::string& more) {
+  return parse_scenario("schema_version: 1\nworkload: {kind: layers, " + workload + "}\nsteps: 4\nwarmup_steps: 1\n" + more,
+                        TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml");
+}
+
+// A division of the user's own trains with values, predicts, and is refused where it does not divide.
+TEST(UserStrategy, DividesTablesInAWayOfItsOwn) {
+  register_all_forward_first();
+  const std::string gpt = "model: gpt_tiny, batch: 8, values: real";
+  const Report one = run_scenario(tables(gpt, "strategy: {name: one_device}\n")).report;
+  const Report own = run_scenario(tables(gpt, "strategy: {name: all_forward_first, micro_batches: 4}\n"
+                                              "devices: {per_worker: 2}\n"))
+                         .report;
+  ASSERT_EQ(own.loss.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(own.loss[i] / one.loss[i], 1, 1e-5);
+
+  const std::string large = "model: gpt, batch: 16, dtype: bf16, sizes: {layers: 8}";
+  const std::string gpus = "engine: {name: sim}\ntopology: hgx-h100\ndevices: {type: gpu, per_worker: 8}\n";
+  const Report predicted = run_scenario(tables(large, "strategy: {name: all_forward_first, micro_batches: 8}\n" + gpus)).report;
+  const Report usual = run_scenario(tables(large, "strategy: {name: pipeline_parallel, micro_batches: 8}\n" + gpus)).report;
+  ASSERT_TRUE(predicted.memory && usual.memory);
+  EXPECT_GT(predicted.memory->activations, usual.memory->activations) << "every micro-batch is kept";
+  EXPECT_NEAR(static_cast<double>(predicted.summary.step_time.median) / static_cast<double>(usual.summary.step_time.median),
+              1, 0.05);
+  ASSERT_TRUE(predicted.expected_error);
+  EXPECT_FALSE(predicted.expected_error->relative) << "no run of it was ever compared";
+
+  const auto refusal = [&](const std::string& more) {
+    try {
+      tables(large, more + gpus);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal("strategy: {name: all_forward_first, micro_batches: 8, virtual_stages: 2}\n"),
+              HasSubstr("strategy.virtual_stages: one stage a device"));
+  EXPECT_THAT(refusal("strategy: {name: all_forward_first, micro_batches: 3}\n"),
+              HasSubstr("3 micro-batches do not divide a replica's batch of 16"));
 }
 
 TEST(UserStrategy, TheSchemaKnowsIt) {
@@ -197,7 +267,7 @@ TEST(UserStrategy, NeedsANameOfItsOwnAndOneFactory) {
   EXPECT_THROW(register_strategy({.name = "mesh", .make = make}), ValueError);
   EXPECT_THROW(register_strategy({.name = "none"}), ValueError);
   EXPECT_THROW(register_strategy({.name = "no_trainer", .division = ModelDivision{}}), ValueError);
-  EXPECT_THROW(register_strategy({.name = "both", .make = make, .division = ModelDivision{make_fully_sharded}}),
+  EXPECT_THROW(register_strategy({.name = "both", .make = make, .division = ModelDivision{std::make_shared<const ShardedDivision>()}}),
                ValueError);
 }
 
