@@ -23,10 +23,7 @@ std::int64_t rounded_up(std::int64_t total, std::int64_t parts) {
 class MemoryModel {
  public:
   MemoryModel(const Scenario& scenario, const LayersSettings& layers)
-      : scenario_(scenario),
-        layers_(layers),
-        storage_(layers.storage()),
-        parameter_type_(layers.parameter_type()) {}
+      : scenario_(scenario), layers_(layers), storage_(layers.storage()), parameter_type_(layers.parameter_type()) {}
 
   MemoryNeed replicated() const {
     const std::int64_t replicas = training_devices(scenario_);
@@ -102,9 +99,9 @@ class MemoryModel {
     ActivationSettings settings = for_examples(share.examples);
     settings.row_parts = share.row_parts;
     settings.key_parts = share.key_parts;
-    MemoryNeed need{.buckets = share.reduced_together * bytes_of(parameter_type_) +
-                               share.sent_together * bytes_of(storage_),
-                    .input = kBuffers * share.input * bytes_of(storage_)};
+    MemoryNeed need{
+        .buckets = share.reduced_together * bytes_of(parameter_type_) + share.sent_together * bytes_of(storage_),
+        .input = kBuffers * share.input * bytes_of(storage_)};
     std::int64_t recomputed = 0;
     for (const DeviceShare::Stage& stage : share.stages) {
       need.activations += stage.live * activation_bytes(stage.layers, settings);

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "strategies/model/model.h"
 #include "scenarios/model_sizes.h"
+#include "strategies/model/model.h"
 
 namespace tandem {
 

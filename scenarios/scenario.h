@@ -50,9 +50,9 @@ struct LearningSettings {
 // nothing, unless the layers are really computed.
 struct LayersSettings : TrainingSettings {
   Model model;
-  Stack stack{};                       // the model's, with what the scenario replaces
-  bool variables_are_tensors = false;  // a variable for each tensor, as in TensorFlow; false: for each bucket
-  std::int64_t epoch = 0;              // examples of the data set, for the cost of an epoch; 0: unknown
+  Stack stack{};                               // the model's, with what the scenario replaces
+  bool variables_are_tensors = false;          // a variable for each tensor, as in TensorFlow; false: for each bucket
+  std::int64_t epoch = 0;                      // examples of the data set, for the cost of an epoch; 0: unknown
   std::optional<LearningSettings> learning{};  // empty: pure work
 };
 

@@ -60,9 +60,8 @@ std::string why_scatter_gather(const Run& run) {
   const LayersSettings layers = layers_of(run.scenario.workload);
   if (layers.sequence_parallel) return "with sequence_parallel every device has rows of its own to send";
   const std::vector<std::size_t> first = first_layers_of_stages(layers.model, options.stages());
-  const bool has_parts = std::all_of(first.begin() + 1, first.end() - 1, [&](std::size_t layer) {
-    return has_parts_between(layers.model.layers, layer);
-  });
+  const bool has_parts = std::all_of(first.begin() + 1, first.end() - 1,
+                                     [&](std::size_t layer) { return has_parts_between(layers.model.layers, layer); });
   return has_parts ? "every device has columns of its own to send" : "";
 }
 

@@ -118,9 +118,8 @@ void register_strategy(StrategyInfo info) {
   if (info.name.empty()) throw ValueError("a strategy is registered without a name");
   const bool divides = info.division && info.division->how;
   if ((info.make != nullptr) == divides) {
-    throw ValueError(
-        fmt::format("strategy '{}' is registered with {}, must have one of `make` and `division.how`", info.name,
-                    divides ? "two ways to train" : "no way to train"));
+    throw ValueError(fmt::format("strategy '{}' is registered with {}, must have one of `make` and `division.how`",
+                                 info.name, divides ? "two ways to train" : "no way to train"));
   }
   if (find_strategy(info.name) != nullptr) throw ValueError(fmt::format("strategy '{}' exists already", info.name));
   std::set<std::string> names;
@@ -151,8 +150,7 @@ const StrategyInfo& strategy_info(std::string_view name) {
 std::unique_ptr<Strategy> make_strategy(std::string_view name, Worker& worker, const StrategyOptions& options) {
   const StrategyInfo& info = strategy_info(name);
   if (!info.make) {
-    throw ValueError(
-        fmt::format("strategy '{}' divides the model: StrategyInfo::division trains it instead", name));
+    throw ValueError(fmt::format("strategy '{}' divides the model: StrategyInfo::division trains it instead", name));
   }
   StrategyOptions whole = options;
   whole.own = with_usual_values(info.name, info.keys, options.own);

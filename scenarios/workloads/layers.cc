@@ -98,12 +98,13 @@ void LayersWorkload::create_variables() {
 void LayersWorkload::create_moments(Bucket& bucket) {
   const auto beside = strategy_.extended().colocate_vars_with(bucket.parameters);
   for (int i = 0; i < replicas_.front().computation->moments(); ++i) {
-    bucket.moments.push_back(strategy_.create_variable({.name = fmt::format("{}/moment{}", bucket.parameters->name(), i),
-                                                        .dtype = settings_.parameter_type(),
-                                                        .shape = {bucket.count},
-                                                        .initial_value = {},
-                                                        .trainable = false,
-                                                        .aggregation = VariableAggregation::sum}));
+    bucket.moments.push_back(
+        strategy_.create_variable({.name = fmt::format("{}/moment{}", bucket.parameters->name(), i),
+                                   .dtype = settings_.parameter_type(),
+                                   .shape = {bucket.count},
+                                   .initial_value = {},
+                                   .trainable = false,
+                                   .aggregation = VariableAggregation::sum}));
   }
 }
 
@@ -161,7 +162,8 @@ std::vector<Pass> LayersWorkload::passes_of(const Range& rows) const {
 }
 
 std::size_t LayersWorkload::bucket_of(std::int64_t parameter) const {
-  const auto after = std::ranges::upper_bound(buckets_, parameter, {}, [](const Bucket& bucket) { return bucket.first; });
+  const auto after =
+      std::ranges::upper_bound(buckets_, parameter, {}, [](const Bucket& bucket) { return bucket.first; });
   return static_cast<std::size_t>(after - buckets_.begin()) - 1;
 }
 
@@ -173,7 +175,8 @@ LayerTensors LayersWorkload::tensors(const Replica& replica, std::size_t layer) 
   };
   LayerTensors tensors;
   const std::int64_t count = layers()[layer].parameters(), first = first_gradients_[layer];
-  if (count > 0) tensors = {.parameters = parameters(first, count), .gradients = replica.gradients.flat_slice(first, count)};
+  if (count > 0)
+    tensors = {.parameters = parameters(first, count), .gradients = replica.gradients.flat_slice(first, count)};
   if (!layers()[layer].shared_weights || replica.values.empty()) return tensors;
   const Layer::Gemm& gemm = *layers()[layer].gemm;
   const auto table = std::ranges::find_if(layers(), [](const Layer& one) { return one.embedding.has_value(); });
@@ -236,7 +239,8 @@ void LayersWorkload::layer_backward(const Replica& replica, const Pass& pass, st
 
 void LayersWorkload::update(Variable& variable, const Tensor& gradient) const {
   std::vector<Tensor> moments;
-  const auto bucket = std::ranges::find_if(buckets_, [&](const Bucket& one) { return one.parameters.get() == &variable; });
+  const auto bucket =
+      std::ranges::find_if(buckets_, [&](const Bucket& one) { return one.parameters.get() == &variable; });
   for (const auto& moment : bucket->moments) moments.push_back(moment->handle());
   StageModel& computation = *replicas_.front().computation;
   computation.update(variable.handle(), gradient, moments, step_);

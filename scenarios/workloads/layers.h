@@ -20,7 +20,8 @@ namespace tandem {
 
 class LayersWorkload final : public Workload {
  public:
-  LayersWorkload(std::unique_ptr<TrainableModel> model, bool variables_are_tensors, int global_batch, Strategy& strategy);
+  LayersWorkload(std::unique_ptr<TrainableModel> model, bool variables_are_tensors, int global_batch,
+                 Strategy& strategy);
 
   void prepare() override;
   void run_step(int step) override;
@@ -34,7 +35,7 @@ class LayersWorkload final : public Workload {
     BatchPart batch{};
     std::vector<Pass> passes{};
     std::unique_ptr<StageModel> computation{};
-    Tensor gradients{};  // all parameters, in the order of the backward pass
+    Tensor gradients{};            // all parameters, in the order of the backward pass
     std::vector<Tensor> values{};  // of the buckets' parameters in this step; empty where values mean nothing
     std::optional<StepInput> input{};
   };
@@ -70,9 +71,9 @@ class LayersWorkload final : public Workload {
   bool variables_are_tensors_;
   int global_batch_;
   Strategy& strategy_;
-  std::vector<Bucket> buckets_;  // in the order of the backward pass
+  std::vector<Bucket> buckets_;                // in the order of the backward pass
   std::vector<std::int64_t> first_gradients_;  // of each layer
-  std::size_t first_learner_ = 0;               // the first layer with a product, whose input needs no gradient
+  std::size_t first_learner_ = 0;              // the first layer with a product, whose input needs no gradient
   GradientUpdates updates_;
   std::vector<Replica> replicas_;
   std::int64_t step_ = 0;

@@ -28,7 +28,7 @@ class ScratchStage final : public StageModel {
  public:
   ScratchStage(const LayersSettings& settings, const StagePart& part, Device& device);
 
-  const std::vector<Layer>& layers() const { return layers_; }        // the device's parts
+  const std::vector<Layer>& layers() const { return layers_; }  // the device's parts
   const StagePart& part() const { return part_; }
   std::int64_t exchanged_elements() const;  // in one exchange, at most
   std::int64_t loss_rows() const;

@@ -28,8 +28,8 @@ class TraceReplay final : public Workload {
     int rank = 0;
     const RankTrace* trace = nullptr;
     std::vector<GroupCollectives*> groups{};  // as in the trace
-    std::vector<bool> is_awaited{};     // ops that others, or the host, wait for
-    Tensor input{}, output{};           // of collectives
+    std::vector<bool> is_awaited{};           // ops that others, or the host, wait for
+    Tensor input{}, output{};                 // of collectives
   };
 
   Player make_player(Device& device, int rank);

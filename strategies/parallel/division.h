@@ -34,12 +34,12 @@ struct DeviceShare {
   };
   std::vector<Stage> stages{};
   std::vector<Parameters> parameters{};
-  bool divides_state = false;  // a distributed optimizer: only what kernels do not read is divided
-  std::int64_t examples = 1;               // of one pass
-  std::int64_t input = 0;                  // of a step
-  std::int64_t reduced_together = 0;       // parameters or gradients in buffers of collectives
-  std::int64_t sent_together = 0;          // activations in buffers between stages
-  int row_parts = 1, key_parts = 1;        // devices that divide rows (sequence parallelism) and sequences
+  bool divides_state = false;         // a distributed optimizer: only what kernels do not read is divided
+  std::int64_t examples = 1;          // of one pass
+  std::int64_t input = 0;             // of a step
+  std::int64_t reduced_together = 0;  // parameters or gradients in buffers of collectives
+  std::int64_t sent_together = 0;     // activations in buffers between stages
+  int row_parts = 1, key_parts = 1;   // devices that divide rows (sequence parallelism) and sequences
 };
 
 class Division {
@@ -50,7 +50,8 @@ class Division {
   virtual std::optional<DivisionProblem> problem(const DivisionRequest& request) const = 0;
   // Returns the shares of devices, those that need most memory among them. problem() must have found nothing.
   virtual std::vector<DeviceShare> shares(const DivisionRequest& request) const = 0;
-  // Returns numbers that tell the work of the device with this rank: devices with equal ones do the same on equal parts.
+  // Returns numbers that tell the work of the device with this rank: devices with equal ones do the same on equal
+  // parts.
   virtual std::vector<std::int64_t> kind_of(int rank, const ParallelOptions& options) const = 0;
   // Makes one worker's part of the training. ValueError where problem() finds one.
   virtual std::unique_ptr<DividedTraining> train(Worker& worker, TrainableModel& model,

@@ -88,7 +88,7 @@ std::optional<std::string> stage_problem(const Model& model, int stages) {
   const Blocks blocks = blocks_of(model);
   if (blocks.groups == 0 && model.divides_unevenly) {
     if (static_cast<std::size_t>(stages) <= model.layers.size()) return std::nullopt;
-    return fmt::format("{} layers cannot be divided into {} stages", model.layers.size(), stages);
+    return fmt::format("{} layers cannot form {} pipeline stages", model.layers.size(), stages);
   }
   if (blocks.groups != 1) {
     return fmt::format("pipeline stages consist of the copies of one group that repeats; model '{}' has {} such groups",

@@ -1,4 +1,5 @@
-// The parameters of a dense layer in one flat tensor: the weights [inputs, outputs] row by row, then the bias [outputs].
+// The parameters of a dense layer in one flat tensor: the weights [inputs, outputs] row by row, then the bias
+// [outputs].
 #pragma once
 
 #include <cstdint>

@@ -51,9 +51,8 @@ std::optional<DivisionProblem> batch_problem(const Model& model, const ParallelO
                            fmt::format("{} replicas do not divide a batch of {}", options.data, options.batch)};
   }
   if (options.batch / options.data % options.micro_batches == 0) return std::nullopt;
-  return DivisionProblem{"strategy.micro_batches",
-                         fmt::format("{} micro-batches do not divide a replica's batch of {}", options.micro_batches,
-                                     options.batch / options.data)};
+  return DivisionProblem{"strategy.micro_batches", fmt::format("{} micro-batches do not divide a replica's batch of {}",
+                                                               options.micro_batches, options.batch / options.data)};
 }
 
 // Returns the parameters in the last stage's copy of an embedding that shares its weights with a layer there.
@@ -86,8 +85,7 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
   if (auto found = problem_at("strategy.context", context_problem(model, options.context))) return found;
   if (auto found = experts_problem(model, options)) return found;
   if (settings.sequence_parallel) {
-    auto found =
-        problem_at("workload.sequence_parallel", sequence_problem(model, options.tensor, options.context));
+    auto found = problem_at("workload.sequence_parallel", sequence_problem(model, options.tensor, options.context));
     if (found) return found;
   }
   return batch_problem(model, options);
@@ -148,12 +146,13 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
   return share;
 }
 
-// Ranks count by stage, then replica, then part of a sequence, then part of a layer. Which experts a device has makes no
-// difference: all have equally many.
+// Ranks count by stage, then replica, then part of a sequence, then part of a layer. Which experts a device has makes
+// no difference: all have equally many.
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
   const int of_replica = options.context * options.tensor;
   const int replica = rank / of_replica % options.data;
-  return {rank / (of_replica * options.data), rank % options.tensor, part_of(options.batch, options.data, replica).count};
+  return {rank / (of_replica * options.data), rank % options.tensor,
+          part_of(options.batch, options.data, replica).count};
 }
 
 std::unique_ptr<DividedTraining> MeshDivision::train(Worker& worker, TrainableModel& model,

@@ -10,8 +10,8 @@
 
 #include "strategies/parallel/device_mesh.h"
 #include "strategies/parallel/group_collectives.h"
-#include "strategies/parallel/pipeline_schedule.h"
 #include "strategies/parallel/parallel_options.h"
+#include "strategies/parallel/pipeline_schedule.h"
 
 namespace tandem {
 

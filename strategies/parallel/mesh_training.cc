@@ -63,7 +63,8 @@ void MeshTraining::make_input(Seat& seat, const MeshPlace& place) {
 void MeshTraining::run_step(int step) {
   model_.make_batch(step + 1, worker_.cpu());
   Tensor losses;
-  if (losses_of_step_ > 0) losses_.push_back(losses = worker_.cpu().allocate(model_.settings().storage(), {losses_of_step_}));
+  if (losses_of_step_ > 0)
+    losses_.push_back(losses = worker_.cpu().allocate(model_.settings().storage(), {losses_of_step_}));
   worker_.run_concurrently(static_cast<int>(seats_.size()),
                            [&](int i) { this->step(seats_[static_cast<std::size_t>(i)], step, losses); });
 }

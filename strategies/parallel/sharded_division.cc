@@ -13,9 +13,10 @@ std::optional<DivisionProblem> ShardedDivision::problem(const DivisionRequest& r
     return DivisionProblem{"workload.parameter_dtype", "pieces of parameters are kept in the workload's dtype"};
   }
   if (request.options.batch < request.options.data) {
-    return DivisionProblem{"strategy", fmt::format("a batch of {} leaves some of {} replicas x {} micro-batches without "
-                                                   "an example",
-                                                   request.options.batch, request.options.data, 1)};
+    return DivisionProblem{"strategy",
+                           fmt::format("a batch of {} leaves some of {} replicas x {} micro-batches without "
+                                       "an example",
+                                       request.options.batch, request.options.data, 1)};
   }
   return std::nullopt;
 }

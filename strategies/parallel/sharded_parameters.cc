@@ -72,7 +72,8 @@ void ShardedParameters::reduce_gradients(int unit, bool is_first_pass) {
   Piece& piece = pieces_.at(static_cast<std::size_t>(unit));
   GradientBuffer& buffer = gradients_[slot(unit)];
   communication().wait(compute().record());
-  group_.reduce_scatter(is_first_pass || !adds_passes_ ? piece.gradients : piece.of_pass, buffer.memory.flat_slice(0, padded(unit)), communication());
+  group_.reduce_scatter(is_first_pass || !adds_passes_ ? piece.gradients : piece.of_pass,
+                        buffer.memory.flat_slice(0, padded(unit)), communication());
   buffer.reduced = communication().record();
   piece.reduced = buffer.reduced;
 }

@@ -27,8 +27,8 @@ class ShardedParameters {
     std::int64_t count = 0;                                       // number of parameters
     std::function<double(std::int64_t element)> initial_value{};  // empty: zeros
   };
-  // `host` is the worker's CPU, on which initial values are computed. `adds_passes`: whether gradients of several passes
-  // are added up, by accumulate(). `lasting`: the unit that stays whole; -1: none.
+  // `host` is the worker's CPU, on which initial values are computed. `adds_passes`: whether gradients of several
+  // passes are added up, by accumulate(). `lasting`: the unit that stays whole; -1: none.
   ShardedParameters(Device& device, Device& host, GroupCollectives& group, int rank, std::span<const Unit> units,
                     DType dtype, bool adds_passes, int lasting);
 

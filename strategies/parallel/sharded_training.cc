@@ -34,8 +34,8 @@ std::size_t ShardedTraining::table() const {
       layers().begin());
 }
 
-// A unit is closed once it holds bucket_bytes; the layers without parameters after it belong to it as well. A block that
-// is really computed again needs its parameters at the same time.
+// A unit is closed once it holds bucket_bytes; the layers without parameters after it belong to it as well. A block
+// that is really computed again needs its parameters at the same time.
 void ShardedTraining::divide_into_units() {
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.storage()));
   units_.push_back({});
@@ -75,9 +75,8 @@ ShardedTraining::Replica ShardedTraining::make_replica(std::size_t index) {
   Replica replica{.device = &device,
                   .batch = {.first = rows.first, .examples = rows.count, .has_inputs = true, .has_labels = true}};
   const bool adds_passes = model_.has_values() && settings_.gradient_accumulation_steps > 1;
-  replica.parameters =
-      std::make_unique<ShardedParameters>(device, worker_.cpu(), group_, rank, units_, settings_.storage(), adds_passes,
-                                          shared_unit_);
+  replica.parameters = std::make_unique<ShardedParameters>(device, worker_.cpu(), group_, rank, units_,
+                                                           settings_.storage(), adds_passes, shared_unit_);
   const std::vector<StagePart> parts{part(rows.count)};
   replica.computation = std::move(model_.make_stages(device, worker_.cpu(), parts).front());
   const Batch host = model_.host_batch(replica.batch, worker_.cpu());

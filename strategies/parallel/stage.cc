@@ -162,8 +162,7 @@ LayerTensors Stage::tensors(std::size_t layer) const {
   const Layer::Gemm& gemm = *parts_[layer].gemm;
   const auto table = std::ranges::find_if(parts_, [](const Layer& part) { return !!part.embedding; });
   if (tied_ == 0 && table == parts_.end()) return tensors;
-  const std::int64_t first =
-      tied_ > 0 ? 0 : parameters_->first_of(static_cast<std::size_t>(table - parts_.begin()));
+  const std::int64_t first = tied_ > 0 ? 0 : parameters_->first_of(static_cast<std::size_t>(table - parts_.begin()));
   std::tie(tensors.shared_parameters, tensors.shared_gradients) = slice(first, gemm.depth * gemm.columns);
   return tensors;
 }

@@ -38,8 +38,8 @@ class Stage final : public StageChunk {
   bool is_first() const { return stage_ == 0; }
   bool is_last() const { return stage_ + 1 == options_.stages(); }
 
-  // Copies the device's part of the parameters of a dense layer, counted in the model, to its place in the whole ones on
-  // the CPU of `worker`. Does nothing for layers of other stages.
+  // Copies the device's part of the parameters of a dense layer, counted in the model, to its place in the whole ones
+  // on the CPU of `worker`. Does nothing for layers of other stages.
   void copy_layer(std::size_t layer, const LinearTensors& whole, Worker& worker) const;
 
   void begin_step(const Batch& batch);  // called before the passes
@@ -79,13 +79,13 @@ class Stage final : public StageChunk {
   Range layers_;  // of the model
   GroupCollectives* ends_;
   int live_;
-  Range rows_;  // of the batch
-  std::vector<Layer> parts_;  // of the layers, that the device has
+  Range rows_;                                                     // of the batch
+  std::vector<Layer> parts_;                                       // of the layers, that the device has
   std::map<std::int64_t, std::vector<LayerExchanges>> exchanges_;  // by examples of a pass
-  std::vector<bool> of_experts_;  // whether a layer's experts are divided
-  std::int64_t owned_ = 0;        // parameters of the layers
-  std::int64_t tied_ = 0;         // parameters of the last stage's copy of the embedding, before the others
-  std::int64_t shared_ = 0;       // elements that the two ends sum
+  std::vector<bool> of_experts_;                                   // whether a layer's experts are divided
+  std::int64_t owned_ = 0;                                         // parameters of the layers
+  std::int64_t tied_ = 0;    // parameters of the last stage's copy of the embedding, before the others
+  std::int64_t shared_ = 0;  // elements that the two ends sum
   // Parameters whose gradients the tensor-parallel devices sum after the passes: the last ones of each layer, and all.
   std::vector<std::int64_t> own_rows_;
   std::int64_t of_rows_ = 0;

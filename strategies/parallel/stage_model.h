@@ -20,11 +20,11 @@ namespace tandem {
 
 // One pass over a part of a replica's rows of the batch: a micro-batch.
 struct Pass {
-  int index = 0;                // among those of a step
-  std::int64_t first = 0;       // of its examples, in the whole batch
-  std::int64_t offset = 0;      // the same, in the device's rows of it
+  int index = 0;            // among those of a step
+  std::int64_t first = 0;   // of its examples, in the whole batch
+  std::int64_t offset = 0;  // the same, in the device's rows of it
   std::int64_t examples = 1;
-  bool is_first = true;         // of those whose gradients are added up
+  bool is_first = true;  // of those whose gradients are added up
   bool is_last = true;
 };
 

@@ -30,7 +30,7 @@ class TrainableModel {
 
   // Makes the stages of one device, which may share memory. `host` is the worker's CPU.
   virtual std::vector<std::unique_ptr<StageModel>> make_stages(Device& device, Device& host,
-                                                       std::span<const StagePart> parts) = 0;
+                                                               std::span<const StagePart> parts) = 0;
   // Returns the first value of each of a device's parameters of a layer, flat and in the order of Layer::tensors; an
   // empty function for zeros. `part` says which part of the layer the device has.
   virtual FirstValues first_values(std::size_t layer, const StagePart& part) const = 0;

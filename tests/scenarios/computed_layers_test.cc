@@ -22,7 +22,8 @@ struct Way {
 };
 
 std::string text_of(const Way& way, const std::string& engine) {
-  return "schema_version: 1\nworkload: {kind: layers, model: gpt_tiny, sizes: {layers: 4, hidden: 32, tokens: 16}, batch: "
+  return "schema_version: 1\nworkload: {kind: layers, model: gpt_tiny, sizes: {layers: 4, hidden: 32, tokens: 16}, "
+         "batch: "
          "8, values: real, optimizer: momentum, learning_rate: 0.05, bucket_bytes: 20kB" +
          way.workload + "}\nstrategy: {" + way.strategy + "}\ndevices: {per_worker: " + std::to_string(way.devices) +
          engine + "\nsteps: 4\n";
@@ -79,10 +80,10 @@ const std::vector<Way> kWays{
     {"pipeline_again", "name: pipeline_parallel, micro_batches: 4", 2, ", activation_checkpointing: true"},
     {"interleaved", "name: pipeline_parallel, micro_batches: 4, virtual_stages: 2", 2},
     {"divided_state", "name: mesh, data: 4, distributed_optimizer: true"},
-    {"divided_state_gathered_late", "name: mesh, data: 2, tensor: 2, distributed_optimizer: true, overlap_gather: true"},
+    {"divided_state_gathered_late",
+     "name: mesh, data: 2, tensor: 2, distributed_optimizer: true, overlap_gather: true"},
     {"adam", "name: mesh, data: 2, tensor: 2", 4, ""},
-    {"all",
-     "name: mesh, data: 2, tensor: 2, pipeline: 2, micro_batches: 2, distributed_optimizer: false", 8,
+    {"all", "name: mesh, data: 2, tensor: 2, pipeline: 2, micro_batches: 2, distributed_optimizer: false", 8,
      ", sequence_parallel: true, activation_checkpointing: true"},
     {"context_and_rows", "name: mesh, tensor: 2, context: 2, pipeline: 2, micro_batches: 4", 8,
      ", sequence_parallel: true"},
@@ -107,9 +108,8 @@ class WholeModel {
     for (std::size_t i = 0; i < layers().size(); ++i) {
       const std::int64_t count = std::max<std::int64_t>(1, layers()[i].parameters());
       const FirstValues values = model_->first_values(i, parts.front());
-      const Tensor flat = host_tensor(worker.cpu(), DType::f64, {count}, [&values](std::int64_t element) {
-        return values ? values(element) : 0;
-      });
+      const Tensor flat = host_tensor(worker.cpu(), DType::f64, {count},
+                                      [&values](std::int64_t element) { return values ? values(element) : 0; });
       worker.cpu().compute_stream().synchronize();
       parameters_.push_back(flat);
       gradients_.push_back(worker.cpu().allocate(DType::f64, {count}));

@@ -84,6 +84,8 @@ const std::map<std::string, Values>& other_values() {
       {"workload.activation_checkpointing", {{"true"}}},
       {"workload.variables", {{"tensors"}}},
       {"workload.epoch", {{"1000"}}},
+      {"workload.values", {{"real"}}},
+      {"workload.dropout", {{"0.5"}}},
       {"workload.files", {{"[../../../docs/examples/trace.json, ../../../docs/examples/trace.json]"}}},
       {"workload.ranks", {{"4", "16"}}},
       {"workload.replicas", {{"16"}}},

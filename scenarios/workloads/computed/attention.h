@@ -33,10 +33,12 @@ class AttentionTensors {
   void divide_heads(std::size_t projection, const Tensor& output, const Pass& pass) const;
   void join_heads(std::size_t projection, const Tensor& output, const Pass& pass) const;
 
-  const Heads& heads() const { return heads_; }  // of this device
+  const Heads& heads() const { return heads_; }    // of this device
   std::int64_t tokens() const { return tokens_; }  // of this device
   std::int64_t all_tokens() const { return tokens_ * state_.part().division.context; }
-  std::int64_t width_of(Role role) const { return heads_.width * (role == Role::queries ? heads_.count : heads_.groups()); }
+  std::int64_t width_of(Role role) const {
+    return heads_.width * (role == Role::queries ? heads_.count : heads_.groups());
+  }
   // Copies [example, head, token, element] to or from columns of rows [example, token].
   void copy_heads(const Tensor& by_head, const Tensor& rows, std::int64_t heads, bool to_rows, const Pass& pass) const;
 

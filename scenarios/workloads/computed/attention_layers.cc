@@ -113,20 +113,20 @@ class ScoresLayer final : public AttentionLayer {
           op::batched_gemm(keys, of_scores(pass), attention_->matrix(Role::queries, pass), true, false), of_right_);
     }
     const Tensor gradients = state_.scratch(StageState::Use::keys, keys.element_count()).view(0, keys.shape());
-    state_.launch(
-        op::batched_gemm(gradients, of_scores(pass), attention_->matrix(Role::queries, pass), true, false), of_right_);
+    state_.launch(op::batched_gemm(gradients, of_scores(pass), attention_->matrix(Role::queries, pass), true, false),
+                  of_right_);
     attention_->order_devices(Role::keys, gradients, pass);
   }
   Op dropout(const Tensor& to, const Tensor& from, const Pass& pass) const {
     const StagePart& part = state_.part();
     const std::int64_t heads = attention_->heads().count, tokens = attention_->tokens(), all = attention_->all_tokens();
     const std::int64_t all_heads = state_.whole(index_).gemm->count;
-    return op::dropout(to, from, state_.settings().dropout, state_.dropout_seed(number(), 0),
-                       {.first = 0,
-                        .offset = (pass.first * all_heads + part.tensor_part * heads) * all * all +
-                                  part.context_part * tokens * all,
-                        .sizes = {1, heads, tokens, all},
-                        .strides = {all_heads * all * all, all * all, all, 1}});
+    return op::dropout(
+        to, from, state_.settings().dropout, state_.dropout_seed(number(), 0),
+        {.first = 0,
+         .offset = (pass.first * all_heads + part.tensor_part * heads) * all * all + part.context_part * tokens * all,
+         .sizes = {1, heads, tokens, all},
+         .strides = {all_heads * all * all, all * all, all, 1}});
   }
 
   bool is_causal_ = false, drops_ = false;

@@ -14,7 +14,7 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t kBytes = 256;  // tokens
-constexpr double kDeviation = 0.02;  // of first weights, as of GPT-2 (Radford and others, 2019)
+constexpr double kDeviation = 0.02;   // of first weights, as of GPT-2 (Radford and others, 2019)
 
 // Returns the parameters that follow a layer's weights: the scales of norms are 1, all else is 0.
 void add_operations(const Layer& part, std::int64_t first, std::vector<ValuesAt>& values) {
@@ -23,7 +23,7 @@ void add_operations(const Layer& part, std::int64_t first, std::vector<ValuesAt>
     if (operation == Pointwise::bias) values.push_back({.first = first});
     if (is_row_norm(operation)) values.push_back({.first = first, .values = [](std::int64_t) { return 1.0; }});
     if (operation == Pointwise::layer_norm) values.push_back({.first = first + columns});
-    first += columns * (operation == Pointwise::layer_norm                                             ? 2
+    first += columns * (operation == Pointwise::layer_norm                                 ? 2
                         : operation == Pointwise::bias || operation == Pointwise::rms_norm ? 1
                                                                                            : 0);
   }
@@ -58,8 +58,7 @@ std::vector<std::unique_ptr<StageModel>> ComputedModel::make_stages(Device& devi
                                                                     std::span<const StagePart> parts) {
   std::vector<std::unique_ptr<StageModel>> stages;
   for (const StagePart& part : parts) {
-    stages.push_back(
-        std::make_unique<ComputedStage>(layers_.model, layers_, learning_, flows_, part, device, host));
+    stages.push_back(std::make_unique<ComputedStage>(layers_.model, layers_, learning_, flows_, part, device, host));
   }
   return stages;
 }

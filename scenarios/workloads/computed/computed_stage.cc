@@ -23,7 +23,8 @@ void ComputedStage::make_layers(Device& host) {
     switch (state_.flow(i).kind) {
       case Kind::table: {
         bool shares_words = false;
-        for (std::size_t other = 0; other < state_.layers(); ++other) shares_words |= state_.whole(other).shared_weights;
+        for (std::size_t other = 0; other < state_.layers(); ++other)
+          shares_words |= state_.whole(other).shared_weights;
         layers_.push_back(std::make_unique<TableLayer>(state_, i, shares_words, host));
         break;
       }
@@ -56,7 +57,7 @@ void ComputedStage::begin_step(const Batch& batch) {
 Tensor ComputedStage::as_rows(const Tensor& matrix, int producer, const Pass& pass) const {
   const Layer& layer = state_.model().layers[static_cast<std::size_t>(producer)];
   const Layer part = divided_layer(layer, state_.part().division, state_.part().tensor_part);
-  const std::int64_t columns = part.embedding ? part.embedding->columns
+  const std::int64_t columns = part.embedding       ? part.embedding->columns
                                : part.gemm->batched ? part.gemm->count * part.gemm->columns
                                                     : part.gemm->columns;
   const bool is_summed = state_.part().division.divides_rows && sums_output(part);

@@ -15,11 +15,12 @@ OutputPart output_part(const StageState& state, std::size_t layer) {
   const bool has_row_parts = division.divides_rows && part.split != Layer::Split::columns;
   const bool is_summed = division.divides_rows && sums_output(part);
   const bool by_columns = part.split == Layer::Split::columns;
-  return {.rows = part.gemm->rows / (is_summed ? division.tensor : 1),
-          .columns = part.gemm->columns,
-          .first_column = by_columns ? part_of(whole.gemm->columns, division.tensor, state.part().tensor_part).first : 0,
-          .all_columns = whole.gemm->columns,
-          .has_row_parts = has_row_parts};
+  return {
+      .rows = part.gemm->rows / (is_summed ? division.tensor : 1),
+      .columns = part.gemm->columns,
+      .first_column = by_columns ? part_of(whole.gemm->columns, division.tensor, state.part().tensor_part).first : 0,
+      .all_columns = whole.gemm->columns,
+      .has_row_parts = has_row_parts};
 }
 
 }  // namespace
@@ -81,8 +82,8 @@ void DenseLayer::launch(Work work, const Pass& pass, const LayerTensors& tensors
         const auto [division, part] = std::pair(state_.part().division.tensor, state_.part().tensor_part);
         state_.launch(op::take_along(taken_.at(pass), all, 1, part_of(all.shape()[1], division, part).first));
       }
-      return state_.launch(
-          op::gemm(product(pass), input(pass), weights(tensors, false), false, layer_.shared_weights), forward_);
+      return state_.launch(op::gemm(product(pass), input(pass), weights(tensors, false), false, layer_.shared_weights),
+                           forward_);
     case Work::operations:
       operations_.forward(pass, tensors);
       if (attention_) attention_->divide_heads(index_, operations_.output(pass), pass);
@@ -152,8 +153,7 @@ Exchanged DenseLayer::operands(Exchange exchange, const Pass& pass) {
     case Exchange::output_gradient:
       return {.whole = of_product(), .part = of_operations_};
     case Exchange::input_gradient:
-      return {.whole = of_input(pass),
-              .part = gathers_input() ? state_.gradient(producer, source(pass)) : Tensor()};
+      return {.whole = of_input(pass), .part = gathers_input() ? state_.gradient(producer, source(pass)) : Tensor()};
     case Exchange::loss_maxima:
     case Exchange::loss_sums:
     case Exchange::loss_targets:

@@ -40,7 +40,7 @@ class DenseLayer final : public ComputedLayer {
   Operations operations_;
   std::shared_ptr<AttentionTensors> attention_;
   Name forward_, of_weights_, of_input_;
-  Kept taken_{};          // its features of the model's input, where it has some of them only
+  Kept taken_{};            // its features of the model's input, where it has some of them only
   Tensor of_operations_{};  // the gradient before it is gathered
 };
 

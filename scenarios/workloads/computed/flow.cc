@@ -107,12 +107,12 @@ class FlowMaker {
     const LayerFlow& mine = flows_[static_cast<std::size_t>(index)];
     if (mine.input == kNoLayer) return;
     const Layer& from = layer(mine.input);
-    const std::int64_t columns = from.embedding ? from.embedding->columns
+    const std::int64_t columns = from.embedding       ? from.embedding->columns
                                  : from.gemm->batched ? from.gemm->count * from.gemm->columns
                                                       : from.gemm->columns;
     if (columns == layer(index).gemm->depth) return;
-    fail(index, fmt::format("has {} inputs, and layer '{}' before it gives {}", layer(index).gemm->depth, from.name,
-                            columns));
+    fail(index,
+         fmt::format("has {} inputs, and layer '{}' before it gives {}", layer(index).gemm->depth, from.name, columns));
   }
 
   // The dense layers just before the scores become queries, keys and values.

@@ -33,14 +33,14 @@ struct LayerFlow {
   // products of attention.
   enum class Kind : std::uint8_t { table, dense, projection, scores, mixed };
   Kind kind = Kind::dense;
-  int input = kNoLayer;     // the layer whose output it reads; kNoLayer: the model's input
-  int shortcut = kNoLayer;  // the layer whose output its residual adds
-  int gate = kNoLayer;      // the layer whose output goes through SiLU and is multiplied with this one's
+  int input = kNoLayer;          // the layer whose output it reads; kNoLayer: the model's input
+  int shortcut = kNoLayer;       // the layer whose output its residual adds
+  int gate = kNoLayer;           // the layer whose output goes through SiLU and is multiplied with this one's
   std::optional<Heads> heads{};  // of a projection and of the products of attention
   // Of a projection: whether its output has queries, keys, values, in this order for each group of heads.
   bool has_queries = false, has_keys = false, has_values = false;
-  bool has_positions = false;   // of a table: its rows after those of words are added by position
-  std::int64_t words = 0;       // of a table: how many of its rows are words
+  bool has_positions = false;  // of a table: its rows after those of words are added by position
+  std::int64_t words = 0;      // of a table: how many of its rows are words
 };
 
 // Returns the flow of each layer. flow_problem() must have found nothing.

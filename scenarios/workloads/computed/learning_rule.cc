@@ -37,8 +37,8 @@ void LearningRule::apply(const Tensor& parameters, const Tensor& gradients, std:
 
 // The step is rate / (1 - b1^t) * first / (sqrt(second / (1 - b2^t)) + epsilon), in an order that needs one scratch
 // tensor.
-void LearningRule::apply_adam(const Tensor& parameters, const Tensor& gradients,
-                              std::span<const Tensor> moments, std::int64_t step) const {
+void LearningRule::apply_adam(const Tensor& parameters, const Tensor& gradients, std::span<const Tensor> moments,
+                              std::int64_t step) const {
   const Tensor &first = moments[0], &second = moments[1];
   const Tensor scratch = parameters.device().allocate(parameters.dtype(), parameters.shape());
   const auto steps = static_cast<double>(step + 1);
@@ -49,8 +49,7 @@ void LearningRule::apply_adam(const Tensor& parameters, const Tensor& gradients,
   launch_update(parameters, "adam", op::scale_add(scratch, second, 1 / second_bias, 0));
   launch_update(parameters, "adam", op::square_root(scratch, scratch, 0, kAdamEpsilon));
   launch_update(parameters, "adam", op::elementwise(kernel::Binary::divide, scratch, first, scratch));
-  launch_update(parameters, "adam",
-                op::scale_add(parameters, scratch, -settings_.learning_rate / first_bias, 1));
+  launch_update(parameters, "adam", op::scale_add(parameters, scratch, -settings_.learning_rate / first_bias, 1));
 }
 
 }  // namespace tandem

@@ -126,8 +126,7 @@ Op Operations::dropout(const Step& step, const Pass& pass, const Tensor& matrix)
   const std::int64_t rows = matrix.shape()[0];
   const std::int64_t first_row = part_.has_row_parts ? part.tensor_part * rows : 0;
   const std::int64_t first_token = pass.first * tokens + part.context_part * mine;
-  return op::dropout(matrix, matrix, state_.settings().dropout,
-                     state_.dropout_seed(index_, step.number),
+  return op::dropout(matrix, matrix, state_.settings().dropout, state_.dropout_seed(index_, step.number),
                      {.first = first_row * part_.columns,
                       .offset = first_token * part_.all_columns + part_.first_column,
                       .sizes = {1, 1, mine, part_.columns},
@@ -170,8 +169,8 @@ Exchanged Operations::loss_operands(Exchange exchange, const Pass& pass) const {
 
 void Operations::loss_sums(const Pass& pass) {
   const auto rows = [&pass](const Kept& kept) { return kept.at(pass).flat_slice(0, kept.at(pass).element_count()); };
-  state_.launch(op::exponential_sums(rows(sums_), rows(targets_), output(pass), rows(maxima_), labels(pass),
-                                     part_.first_column));
+  state_.launch(
+      op::exponential_sums(rows(sums_), rows(targets_), output(pass), rows(maxima_), labels(pass), part_.first_column));
 }
 
 void Operations::divided_loss(const Pass& pass) {

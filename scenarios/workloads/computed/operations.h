@@ -10,9 +10,9 @@ namespace tandem {
 
 // The part of a layer's output that a device has.
 struct OutputPart {
-  std::int64_t rows = 1, columns = 1;            // of one example
+  std::int64_t rows = 1, columns = 1;  // of one example
   std::int64_t first_column = 0, all_columns = 1;
-  bool has_row_parts = false;                    // whether tensor-parallel devices divide the rows of all examples
+  bool has_row_parts = false;  // whether tensor-parallel devices divide the rows of all examples
 };
 
 class Operations {
@@ -34,10 +34,10 @@ class Operations {
  private:
   struct Step {
     Pointwise operation = Pointwise::bias;
-    int number = 0;            // among the layer's operations
+    int number = 0;               // among the layer's operations
     std::int64_t parameters = 0;  // where its parameters begin in the layer's
-    Kept result{};             // empty: in place
-    Kept statistics{};         // of norms
+    Kept result{};                // empty: in place
+    Kept statistics{};            // of norms
   };
   void make_steps();
   bool is_in_place(Pointwise operation, Pointwise before) const;

@@ -44,8 +44,8 @@ class StageState {
   DType dtype() const { return dtype_; }
   bool is_last() const { return part_.end == model_.layers.size(); }
 
-  // Returns room for what a layer keeps. Layers of blocks that are computed again share it with the same layers of other
-  // blocks, except for `is_output` of a block.
+  // Returns room for what a layer keeps. Layers of blocks that are computed again share it with the same layers of
+  // other blocks, except for `is_output` of a block.
   Kept keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output);
   // Memory for the work of one layer; the same each time.
   enum class Use : std::uint8_t { rows, of_rows, input, of_input, keys, other };
@@ -89,7 +89,7 @@ class StageState {
   std::map<Use, Tensor> scratch_;
   std::map<std::pair<std::size_t, int>, Kept> recomputed_;  // by the layer's place in its block, and number
   std::map<std::size_t, int> kept_;                         // how many, by layer
-  std::map<std::pair<int, int>, Tensor> outputs_;  // by producer and pass
+  std::map<std::pair<int, int>, Tensor> outputs_;           // by producer and pass
   std::map<int, std::array<Tensor, 3>> gradients_;  // by producer; the stage input's take turns, as they are sent
   std::map<int, Tensor> shortcuts_, given_;
   std::map<int, bool> begun_, has_shortcut_;

@@ -79,9 +79,10 @@ TEST(UserStrategy, IsHeldToWhatItSaysOfItself) {
 
 // A trainer of the program's own divides the model as those that come with Tandem do.
 TEST(UserStrategy, MayDivideTheModel) {
-  register_strategy({.name = "sharded_by_the_user",
-                     .several_workers = true,
-                     .division = ModelDivision{.how = std::make_shared<const ShardedDivision>(), .axis = &ParallelOptions::data}});
+  register_strategy(
+      {.name = "sharded_by_the_user",
+       .several_workers = true,
+       .division = ModelDivision{.how = std::make_shared<const ShardedDivision>(), .axis = &ParallelOptions::data}});
   const Report own = run_scenario(digits("strategy: {name: sharded_by_the_user}\ndevices: {per_worker: 2}\n")).report;
   EXPECT_EQ(own.replicas, 2);
   EXPECT_EQ(own.loss, run_scenario(digits("strategy: {name: fully_sharded}\ndevices: {per_worker: 2}\n")).report.loss);
@@ -116,8 +117,9 @@ void register_all_forward_first() {
 }
 
 Scenario tables(const std::string& workload, const std::string& more) {
-  return parse_scenario("schema_version: 1\nworkload: {kind: layers, " + workload + "}\nsteps: 4\nwarmup_steps: 1\n" + more,
-                        TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml");
+  return parse_scenario(
+      "schema_version: 1\nworkload: {kind: layers, " + workload + "}\nsteps: 4\nwarmup_steps: 1\n" + more,
+      TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml");
 }
 
 // A division of the user's own trains with values, predicts, and is refused where it does not divide.
@@ -125,20 +127,24 @@ TEST(UserStrategy, DividesTablesInAWayOfItsOwn) {
   register_all_forward_first();
   const std::string gpt = "model: gpt_tiny, batch: 8, values: real";
   const Report one = run_scenario(tables(gpt, "strategy: {name: one_device}\n")).report;
-  const Report own = run_scenario(tables(gpt, "strategy: {name: all_forward_first, micro_batches: 4}\n"
-                                              "devices: {per_worker: 2}\n"))
+  const Report own = run_scenario(tables(gpt,
+                                         "strategy: {name: all_forward_first, micro_batches: 4}\n"
+                                         "devices: {per_worker: 2}\n"))
                          .report;
   ASSERT_EQ(own.loss.size(), 4u);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(own.loss[i] / one.loss[i], 1, 1e-5);
 
   const std::string large = "model: gpt, batch: 16, dtype: bf16, sizes: {layers: 8}";
   const std::string gpus = "engine: {name: sim}\ntopology: hgx-h100\ndevices: {type: gpu, per_worker: 8}\n";
-  const Report predicted = run_scenario(tables(large, "strategy: {name: all_forward_first, micro_batches: 8}\n" + gpus)).report;
-  const Report usual = run_scenario(tables(large, "strategy: {name: pipeline_parallel, micro_batches: 8}\n" + gpus)).report;
+  const Report predicted =
+      run_scenario(tables(large, "strategy: {name: all_forward_first, micro_batches: 8}\n" + gpus)).report;
+  const Report usual =
+      run_scenario(tables(large, "strategy: {name: pipeline_parallel, micro_batches: 8}\n" + gpus)).report;
   ASSERT_TRUE(predicted.memory && usual.memory);
   EXPECT_GT(predicted.memory->activations, usual.memory->activations) << "every micro-batch is kept";
-  EXPECT_NEAR(static_cast<double>(predicted.summary.step_time.median) / static_cast<double>(usual.summary.step_time.median),
-              1, 0.05);
+  EXPECT_NEAR(
+      static_cast<double>(predicted.summary.step_time.median) / static_cast<double>(usual.summary.step_time.median), 1,
+      0.05);
   ASSERT_TRUE(predicted.expected_error);
   EXPECT_FALSE(predicted.expected_error->relative) << "no run of it was ever compared";
 
@@ -267,8 +273,10 @@ TEST(UserStrategy, NeedsANameOfItsOwnAndOneFactory) {
   EXPECT_THROW(register_strategy({.name = "mesh", .make = make}), ValueError);
   EXPECT_THROW(register_strategy({.name = "none"}), ValueError);
   EXPECT_THROW(register_strategy({.name = "no_trainer", .division = ModelDivision{}}), ValueError);
-  EXPECT_THROW(register_strategy({.name = "both", .make = make, .division = ModelDivision{std::make_shared<const ShardedDivision>()}}),
-               ValueError);
+  EXPECT_THROW(
+      register_strategy(
+          {.name = "both", .make = make, .division = ModelDivision{std::make_shared<const ShardedDivision>()}}),
+      ValueError);
 }
 
 }  // namespace
