@@ -161,6 +161,7 @@ bool is_never_changing(const std::string& key) {
                                            "workload.files",
                                            "workload.ranks",
                                            "workload.replicas",
+                                           "workload.dropout",  // is for layers that are computed, and none are
                                            "strategy.data",
                                            "strategy.context",
                                            "strategy.expert",
