@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "scenarios/import/import.h"
+#include "scenarios/import/input_file.h"
 #include "scenarios/layer_reader.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/catalog.h"

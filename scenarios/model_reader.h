@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/import/input_file.h"
 #include "strategies/model/model.h"
 
 namespace tandem {
+
+class InputFile;
 
 // Reads a model file, or a config.json of Hugging Face. `sizes` replace values under `sizes` of the file, by their
 // names. Throws InputError with every problem.

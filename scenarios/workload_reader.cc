@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "scenarios/import/input_file.h"
 #include "scenarios/import/retime.h"
 #include "scenarios/import/trace.h"
 #include "scenarios/layer_reader.h"
