@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "scenarios/job.h"
@@ -79,6 +80,11 @@ std::optional<DivisionProblem> parallel_problem(const Scenario& scenario) {
   }
   const Division& division = *strategy.division->how;
   if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {
+    const bool shares = std::ranges::any_of(layers->model.layers, &Layer::shared_weights);
+    if (layers->learning && shares && options.pipeline > 1 && options.distributed_optimizer) {
+      return DivisionProblem{"strategy.distributed_optimizer",
+                             "is not computed where the first and the last stage share weights"};
+    }
     return division.problem({layers->model, *layers, options});
   }
   const LayersSettings layers = layers_of(std::get<MlpSettings>(scenario.workload.kind));

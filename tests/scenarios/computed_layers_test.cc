@@ -217,6 +217,10 @@ TEST(ComputedLayersReader, SaysWhatCannotBeComputed) {
   EXPECT_THAT(refusal_of("model: gpt_tiny, sizes: {tokens: 8192}"), HasSubstr("4708 bytes"));
   EXPECT_THAT(refusal_of("model: gpt_tiny, values: none, dropout: 0.1"), HasSubstr(""));
   EXPECT_EQ(refusal_of("model: gpt_tiny"), "");
+  EXPECT_THROW(
+      parse_scenario(text_of({"tied", "name: mesh, pipeline: 2, data: 2, distributed_optimizer: true"}, kThreads),
+                     "tied.yaml"),
+      InputError);
 }
 
 }  // namespace
