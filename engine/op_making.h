@@ -54,7 +54,7 @@ inline void check_count(const Tensor& tensor, std::int64_t count, const char* na
                                                       std::to_string(count) + " elements");
 }
 
-// Of the last axis.
+// Returns the length of the last axis.
 inline std::int64_t columns_of(const Tensor& tensor, const char* name) {
   TANDEM_REQUIRE(tensor.shape().rank() >= 1, std::string(name) + " of a scalar");
   return tensor.shape()[tensor.shape().rank() - 1];

@@ -130,7 +130,7 @@ struct Scenario {
   Expectations expect;
   std::shared_ptr<const SweepSettings> sweep{};  // null: none
 
-  // Of a scenario that flags of the command line, or a launch, have changed (with_flags()): by key, the flag that gave
+  // In a scenario that flags of the command line, or a launch, have changed (with_flags()): by key, the flag that gave
   // the value or left the key out, "" for a launch; and what a report has to say of these changes.
   std::map<std::string, std::string> flags{};
   std::vector<std::string> notes{};

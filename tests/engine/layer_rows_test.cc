@@ -216,7 +216,7 @@ std::vector<bool> dropped_of(const Tensor& tensor) {
   return dropped;
 }
 
-// Of ones, dropped at a rate of 0.5.
+// Ones, dropped at a rate of 0.5.
 std::vector<bool> dropped(std::int64_t count, std::uint64_t seed, const op::ElementNumbers& numbers) {
   const Tensor tensor = host_tensor(DType::f32, {count});
   execute(op::fill(tensor, 1).kernel);

@@ -18,7 +18,7 @@ double pow(double base, double exponent);
 // The complementary error function, 1 - erf(x).
 double erfc(double x);
 
-// Of an angle in radians. Errors are below 1e-15 for angles up to 1e8, and grow in proportion beyond; NaN for
+// The angle is in radians. Errors are below 1e-15 for angles up to 1e8, and grow in proportion beyond; NaN for
 // infinities.
 struct SineCosine {
   double sine, cosine;
