@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "scenarios/job.h"
+#include "scenarios/workloads/computed/computed_model.h"
 #include "scenarios/workloads/mlp_layers.h"
 #include "strategies/parallel/division.h"
 #include "strategies/strategies.h"
@@ -80,12 +80,9 @@ std::optional<DivisionProblem> parallel_problem(const Scenario& scenario) {
   }
   const Division& division = *strategy.division->how;
   if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {
-    const bool shares = std::ranges::any_of(layers->model.layers, &Layer::shared_weights);
-    if (layers->learning && shares && options.pipeline > 1 && options.distributed_optimizer) {
-      return DivisionProblem{"strategy.distributed_optimizer",
-                             "is not computed where the first and the last stage share weights"};
-    }
-    return division.problem({layers->model, *layers, options});
+    if (auto problem = division.problem({layers->model, *layers, options}); problem || !layers->learning)
+      return problem;
+    return computed_division_problem(layers->model, options);
   }
   const LayersSettings layers = layers_of(std::get<MlpSettings>(scenario.workload.kind));
   return division.problem({layers.model, layers, options});

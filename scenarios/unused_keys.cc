@@ -125,8 +125,7 @@ std::string why_attention(const Run& run) {
 
 // Returns whether all gradients of the model fill less than one bucket of this size.
 bool fits_in_bucket(const LayersSettings& layers, std::int64_t bucket_bytes) {
-  const DType type = layers.parameter_dtype.value_or(layers.dtype == DType::tf32 ? DType::f32 : layers.dtype);
-  return layers.model.parameters() * static_cast<std::int64_t>(size_of(type)) < bucket_bytes;
+  return layers.model.parameters() * static_cast<std::int64_t>(size_of(layers.parameter_type())) < bucket_bytes;
 }
 
 std::string why_bucket(const Run& run) {

@@ -53,9 +53,4 @@ LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType 
 // Returns the kernel that adds gradients to those of earlier passes over parts of a batch.
 LayerKernel accumulation(std::int64_t parameters, DType stored);
 
-// Returns the index of the input buffer that a step reads, while the next batch is copied into the other one.
-inline std::size_t input_slot(int step) {
-  return static_cast<std::size_t>(step % 2);
-}
-
 }  // namespace tandem

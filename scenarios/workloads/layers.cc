@@ -6,6 +6,7 @@
 
 #include "scenarios/workloads/batch_share.h"
 #include "strategies/base/replica_context.h"
+#include "strategies/parallel/lone_layer.h"
 
 namespace tandem {
 
@@ -197,8 +198,7 @@ void LayersWorkload::forward(Replica& replica, const Pass& pass) const {
       const Tensor value = next->parameters->value();
       if (model_->has_values()) replica.values[static_cast<std::size_t>(buckets_.rend() - next) - 1] = value;
     }
-    computation.launch(Work::product, i, pass, tensors(replica, i));
-    computation.launch(Work::operations, i, pass, tensors(replica, i));
+    compute_forward(computation, i, pass, tensors(replica, i));
   }
 }
 
@@ -225,15 +225,10 @@ void LayersWorkload::layer_backward(const Replica& replica, const Pass& pass, st
   StageModel& computation = *replica.computation;
   const auto block = settings_.activation_checkpointing ? block_ending_at(layers(), layer) : std::nullopt;
   for (std::size_t i = block.value_or(layer + 1); i <= layer; ++i) {
-    computation.launch(Work::product, i, pass, tensors(replica, i));
-    computation.launch(Work::operations, i, pass, tensors(replica, i));
+    compute_forward(computation, i, pass, tensors(replica, i));
   }
   const LayerTensors mine = tensors(replica, layer);
-  computation.launch(Work::operations_gradient, layer, pass, mine);
-  computation.launch(Work::product_again, layer, pass, mine);
-  computation.launch(Work::weight_gradient, layer, pass, mine);
-  const bool needs_input_gradient = layer != first_learner_ || model_->has_values();
-  if (needs_input_gradient) computation.launch(Work::input_gradient, layer, pass, mine);
+  compute_gradients(computation, layer, pass, mine, layer != first_learner_ || model_->has_values());
   if (!pass.is_first && layers()[layer].parameters() > 0) computation.launch(Work::accumulation, layer, pass, mine);
 }
 

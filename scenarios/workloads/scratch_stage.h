@@ -19,7 +19,7 @@ namespace tandem {
 // The memory that all stages of a device use.
 struct ScratchMemory {
   Scratch operands{};
-  // Of exchanges, as many elements each; `rows` is empty where no rows, tokens or experts are divided.
+  // For exchanges, as many elements each; `rows` is empty where no rows, tokens or experts are divided.
   Tensor whole{}, rows{};
   Tensor row_sums{};  // f32 maxima and sums of the rows of a loss
 };

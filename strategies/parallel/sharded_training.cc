@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "strategies/multi_worker_mirrored.h"
+#include "strategies/parallel/lone_layer.h"
 
 namespace tandem {
 namespace {
@@ -153,15 +154,9 @@ void ShardedTraining::forward(const Replica& replica, const Pass& pass) const {
       unit = parameters.acquire(number);
       if (settings_.overlap && number + 1 < parameters.units()) parameters.prefetch(number + 1);
     }
-    layer_forward(replica, pass, i, tensors(replica, i, unit, {}));
+    compute_forward(*replica.computation, i, pass, tensors(replica, i, unit, {}));
   }
   parameters.release(parameters.units() - 1);
-}
-
-void ShardedTraining::layer_forward(const Replica& replica, const Pass& pass, std::size_t layer,
-                                    const LayerTensors& tensors) const {
-  replica.computation->launch(Work::product, layer, pass, tensors);
-  replica.computation->launch(Work::operations, layer, pass, tensors);
 }
 
 void ShardedTraining::backward(const Replica& replica, const Pass& pass) const {
@@ -189,14 +184,10 @@ void ShardedTraining::layer_backward(const Replica& replica, Pass pass, std::siz
   const auto block = settings_.activation_checkpointing ? block_ending_at(layers(), layer) : std::nullopt;
   for (std::size_t i = block.value_or(layer + 1); i <= layer; ++i) {
     const bool is_at_hand = places_[i].unit == places_[layer].unit;
-    layer_forward(replica, pass, i, is_at_hand ? tensors(replica, i, unit, {}) : LayerTensors());
+    compute_forward(*replica.computation, i, pass, is_at_hand ? tensors(replica, i, unit, {}) : LayerTensors());
   }
-  const LayerTensors mine = tensors(replica, layer, unit, gradients);
-  StageModel& computation = *replica.computation;
-  computation.launch(Work::operations_gradient, layer, pass, mine);
-  computation.launch(Work::product_again, layer, pass, mine);
-  computation.launch(Work::weight_gradient, layer, pass, mine);
-  if (layer != first_learner_ || model_.has_values()) computation.launch(Work::input_gradient, layer, pass, mine);
+  compute_gradients(*replica.computation, layer, pass, tensors(replica, layer, unit, gradients),
+                    layer != first_learner_ || model_.has_values());
 }
 
 std::int64_t ShardedTraining::most_parameters() const {

@@ -49,7 +49,6 @@ class ShardedTraining final : public DividedTraining {
   void step(Replica& replica, int step);
   void forward(const Replica& replica, const Pass& pass) const;
   void backward(const Replica& replica, const Pass& pass) const;
-  void layer_forward(const Replica& replica, const Pass& pass, std::size_t layer, const LayerTensors& tensors) const;
   void layer_backward(const Replica& replica, Pass pass, std::size_t layer, const Tensor& unit,
                       const Tensor& gradients) const;
   LayerTensors tensors(const Replica& replica, std::size_t layer, const Tensor& unit, const Tensor& gradients) const;

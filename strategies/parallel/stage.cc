@@ -1,7 +1,7 @@
 #include "strategies/parallel/stage.h"
 
 #include <algorithm>
-#include <array>
+#include <tuple>
 
 #include "strategies/parallel/streams.h"
 #include "strategies/values/host_values.h"
@@ -110,7 +110,6 @@ StagePart Stage::part() const {
           .division = division_,
           .tensor_part = seat_.place.tensor,
           .context_part = seat_.place.context,
-          .expert_part = options_.expert == 1 ? 0 : seat_.groups.experts->rank_of(device_),
           .examples = pass(0).examples,
           .passes = options_.micro_batches,
           .live = live_};

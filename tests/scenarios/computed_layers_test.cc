@@ -79,6 +79,8 @@ const std::vector<Way> kWays{
     {"pipeline", "name: pipeline_parallel, micro_batches: 4"},
     {"pipeline_again", "name: pipeline_parallel, micro_batches: 4", 2, ", activation_checkpointing: true"},
     {"interleaved", "name: pipeline_parallel, micro_batches: 4, virtual_stages: 2", 2},
+    {"rows_and_divided_state", "name: mesh, data: 2, tensor: 2, distributed_optimizer: true", 4,
+     ", sequence_parallel: true"},
     {"divided_state", "name: mesh, data: 4, distributed_optimizer: true"},
     {"divided_state_gathered_late",
      "name: mesh, data: 2, tensor: 2, distributed_optimizer: true, overlap_gather: true"},
@@ -206,6 +208,20 @@ std::string refusal_of(const std::string& workload) {
     return error.what();
   }
   return "";
+}
+
+// Two heads of keys do not divide among four devices, though four heads of queries do.
+TEST(ComputedLayersReader, SaysWhatCannotBeComputedDivided) {
+  const std::string text = "schema_version: 1\nworkload: {kind: layers, model: " TANDEM_SOURCE_DIR
+                           "/tests/scenarios/good/files/llama_tiny.yaml, batch: 4, values: real}\n"
+                           "strategy: {name: tensor_parallel}\ndevices: {per_worker: 4}\nsteps: 1\n";
+  try {
+    parse_scenario(text, "divided.yaml");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("strategy.tensor: 4 tensor-parallel devices do not divide the 2 heads of keys"));
+  }
 }
 
 TEST(ComputedLayersReader, SaysWhatCannotBeComputed) {

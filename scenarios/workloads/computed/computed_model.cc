@@ -46,6 +46,33 @@ std::optional<std::string> computation_problem(const LayersSettings& layers) {
   return fmt::format("tokens are bytes, and model '{}' tells {} of {} apart", layers.model.name, classes, kBytes);
 }
 
+// The copies of shared weights in the first and the last stage are in buckets of other sizes, of which a distributed
+// optimizer would give a device other parts.
+std::optional<DivisionProblem> computed_division_problem(const Model& model, const ParallelOptions& options) {
+  const bool shares = std::ranges::any_of(model.layers, &Layer::shared_weights);
+  if (shares && options.pipeline > 1 && options.distributed_optimizer) {
+    return DivisionProblem{"strategy.distributed_optimizer",
+                           "is not computed where the first and the last stage share weights"};
+  }
+  const std::vector<LayerFlow> flows = flow_of(model);
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    const auto unless_divisible = [&](std::int64_t count, const char* what) -> std::optional<DivisionProblem> {
+      if (count % options.tensor == 0) return std::nullopt;
+      return DivisionProblem{"strategy.tensor",
+                             fmt::format("{} tensor-parallel devices do not divide the {} {} of layer '{}'",
+                                         options.tensor, count, what, model.layers[i].name)};
+    };
+    if (flows[i].kind == LayerFlow::Kind::scores) {
+      if (auto problem = unless_divisible(flows[i].heads->groups(), "heads of keys")) return problem;
+    }
+    if (flows[i].kind != LayerFlow::Kind::table) continue;
+    if (auto problem = unless_divisible(flows[i].words, "rows of words")) return problem;
+    const std::int64_t others = model.layers[i].embedding->entries - flows[i].words;
+    if (auto problem = unless_divisible(others, "rows of positions")) return problem;
+  }
+  return std::nullopt;
+}
+
 ComputedModel::ComputedModel(Worker& worker, LayersSettings layers, const ComputedSettings& settings,
                              std::unique_ptr<TrainingData> data)
     : worker_(worker),

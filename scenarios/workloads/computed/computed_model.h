@@ -11,12 +11,16 @@
 #include "scenarios/workloads/computed/computed_settings.h"
 #include "scenarios/workloads/computed/flow.h"
 #include "scenarios/workloads/computed/training_data.h"
+#include "strategies/parallel/division_problem.h"
 #include "strategies/parallel/trainable_model.h"
 
 namespace tandem {
 
 // Returns why a table cannot be computed, whatever divides it; nothing where it can.
 std::optional<std::string> computation_problem(const LayersSettings& layers);
+
+// Returns why a table that can be computed, and divided, cannot be computed so divided.
+std::optional<DivisionProblem> computed_division_problem(const Model& model, const ParallelOptions& options);
 
 class ComputedModel final : public TrainableModel {
  public:

@@ -57,9 +57,7 @@ void ComputedStage::begin_step(const Batch& batch) {
 Tensor ComputedStage::as_rows(const Tensor& matrix, int producer, const Pass& pass) const {
   const Layer& layer = state_.model().layers[static_cast<std::size_t>(producer)];
   const Layer part = divided_layer(layer, state_.part().division, state_.part().tensor_part);
-  const std::int64_t columns = part.embedding       ? part.embedding->columns
-                               : part.gemm->batched ? part.gemm->count * part.gemm->columns
-                                                    : part.gemm->columns;
+  const std::int64_t columns = output_columns(part);
   const bool is_summed = state_.part().division.divides_rows && sums_output(part);
   const std::int64_t elements =
       pass.examples * part.output_elements() / (is_summed ? state_.part().division.tensor : 1);

@@ -47,15 +47,9 @@ Tensor DenseLayer::source(const Pass& pass) const {
   return state_.model_input(pass, layer_.gemm->rows, state_.whole(index_).gemm->depth);
 }
 
-// Returns memory for the rows of all tensor-parallel devices, of which this one has `part`.
-Tensor DenseLayer::all_rows(StageState::Use use, const Tensor& part) {
-  const std::int64_t rows = part.shape()[0] * state_.part().division.tensor, columns = part.shape()[1];
-  return state_.scratch(use, rows * columns).view(0, {rows, columns});
-}
-
 Tensor DenseLayer::input(const Pass& pass) {
   const Tensor part = source(pass);
-  return gathers_input() ? all_rows(StageState::Use::input, part) : part;
+  return gathers_input() ? state_.all_rows(StageState::Use::input, part) : part;
 }
 
 Tensor DenseLayer::weights(const LayerTensors& tensors, bool of_gradients) const {
@@ -71,7 +65,7 @@ Tensor DenseLayer::weights(const LayerTensors& tensors, bool of_gradients) const
 Tensor DenseLayer::product(const Pass& pass) {
   const Tensor result = operations_.product(pass);
   if (!sums()) return result;
-  return all_rows(StageState::Use::rows, result);
+  return state_.all_rows(StageState::Use::rows, result);
 }
 
 void DenseLayer::launch(Work work, const Pass& pass, const LayerTensors& tensors) {
@@ -112,7 +106,7 @@ void DenseLayer::backward(const Pass& pass, const LayerTensors& tensors) {
 // Returns the gradient of the product, on all rows.
 Tensor DenseLayer::of_product() {
   if (!sums()) return of_operations_;
-  return all_rows(StageState::Use::of_rows, of_operations_);
+  return state_.all_rows(StageState::Use::of_rows, of_operations_);
 }
 
 void DenseLayer::weight_gradient(const Pass& pass, const LayerTensors& tensors) {
@@ -130,7 +124,7 @@ void DenseLayer::weight_gradient(const Pass& pass, const LayerTensors& tensors) 
 Tensor DenseLayer::of_input(const Pass& pass) {
   const int producer = state_.flow(index_).input;
   const Tensor part = source(pass);
-  return gathers_input() ? all_rows(StageState::Use::of_input, part) : state_.gradient(producer, part);
+  return gathers_input() ? state_.all_rows(StageState::Use::of_input, part) : state_.gradient(producer, part);
 }
 
 void DenseLayer::input_gradient(const Pass& pass, const LayerTensors& tensors) {

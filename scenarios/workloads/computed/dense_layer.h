@@ -28,7 +28,6 @@ class DenseLayer final : public ComputedLayer {
   Tensor weights(const LayerTensors& tensors, bool of_gradients) const;
   Tensor product(const Pass& pass);
   Tensor of_product();
-  Tensor all_rows(StageState::Use use, const Tensor& part);
   Tensor of_input(const Pass& pass);
   void backward(const Pass& pass, const LayerTensors& tensors);
   void weight_gradient(const Pass& pass, const LayerTensors& tensors);

@@ -33,10 +33,6 @@ class FlowMaker {
     for (std::size_t i = 0; i < flows_.size(); ++i) add(static_cast<int>(i));
     const Layer& last = model_.layers.back();
     if (!has(last, Pointwise::cross_entropy)) fail("it does not end with a loss (cross_entropy)");
-    const Layer& first = model_.layers.front();
-    if (first.embedding && first.embedding->rows != last.gemm->rows) {
-      fail(fmt::format("it has {} tokens, and a loss of {}", first.embedding->rows, last.gemm->rows));
-    }
     return std::move(flows_);
   }
 
@@ -53,11 +49,32 @@ class FlowMaker {
     if (one.convolution) fail(index, "is a convolution");
     if (one.elementwise) fail(index, "is element-wise work that says only what it moves");
     if (has(one, Pointwise::batch_norm)) fail(index, "has a batch_norm");
+    check_parameters(index);
     if (one.embedding) return add_table(index);
+    if (one.gemm->rows != rows_of_first()) fail(index, "has another number of rows than the first layer");
+    if (std::ranges::count(one.then, Pointwise::residual) > 1) fail(index, "adds more than the input of its sublayer");
     if (has(one, Pointwise::residual)) flow(index).shortcut = stream_;
     if (one.scores == Layer::Scores::made) return add_scores(index);
     if (one.gemm->batched) return add_mixed(index);
     add_dense(index);
+  }
+
+  std::int64_t rows_of_first() const {
+    const Layer& first = model_.layers.front();
+    return first.embedding ? first.embedding->rows : first.gemm->rows;
+  }
+
+  // Norms and biases are of all columns.
+  void check_parameters(int index) const {
+    const Layer& one = layer(index);
+    const std::int64_t columns = one.embedding ? one.embedding->columns : one.gemm->columns;
+    std::int64_t expected = one.embedding ? one.embedding->entries * columns : 0;
+    if (is_dense(one) && !one.shared_weights) expected = one.gemm->experts * one.gemm->depth * columns;
+    for (const Pointwise operation : one.then) {
+      if (operation == Pointwise::bias || operation == Pointwise::rms_norm) expected += columns;
+      if (operation == Pointwise::layer_norm) expected += 2 * columns;
+    }
+    if (one.parameters() != expected) fail(index, "has norms of a part of its columns");
   }
 
   // The rows after those of the words belong to positions.
@@ -107,9 +124,7 @@ class FlowMaker {
     const LayerFlow& mine = flows_[static_cast<std::size_t>(index)];
     if (mine.input == kNoLayer) return;
     const Layer& from = layer(mine.input);
-    const std::int64_t columns = from.embedding       ? from.embedding->columns
-                                 : from.gemm->batched ? from.gemm->count * from.gemm->columns
-                                                      : from.gemm->columns;
+    const std::int64_t columns = output_columns(from);
     if (columns == layer(index).gemm->depth) return;
     fail(index,
          fmt::format("has {} inputs, and layer '{}' before it gives {}", layer(index).gemm->depth, from.name, columns));
@@ -158,6 +173,11 @@ class FlowMaker {
 };
 
 }  // namespace
+
+std::int64_t output_columns(const Layer& layer) {
+  if (layer.embedding) return layer.embedding->columns;
+  return layer.gemm->batched ? layer.gemm->count * layer.gemm->columns : layer.gemm->columns;
+}
 
 std::vector<LayerFlow> flow_of(const Model& model) {
   try {

@@ -21,6 +21,9 @@ inline bool is_row_norm(Pointwise operation) {
   return operation == Pointwise::layer_norm || operation == Pointwise::rms_norm;
 }
 
+// Returns the columns of a layer's output, seen as a matrix with a row for each token.
+std::int64_t output_columns(const Layer& layer);
+
 // The heads of attention. Keys and values are shared by `sharing` queries.
 struct Heads {
   std::int64_t count = 1, sharing = 1, width = 1;
@@ -37,7 +40,7 @@ struct LayerFlow {
   int shortcut = kNoLayer;       // the layer whose output its residual adds
   int gate = kNoLayer;           // the layer whose output goes through SiLU and is multiplied with this one's
   std::optional<Heads> heads{};  // of a projection and of the products of attention
-  // Of a projection: whether its output has queries, keys, values, in this order for each group of heads.
+  // Whether a projection's output has queries, keys, values, in this order for each group of heads.
   bool has_queries = false, has_keys = false, has_values = false;
   bool has_positions = false;  // of a table: its rows after those of words are added by position
   std::int64_t words = 0;      // of a table: how many of its rows are words

@@ -20,8 +20,6 @@ bool is_of_attention(Pointwise operation) {
 Operations::Operations(StageState& state, std::size_t layer, const OutputPart& part)
     : state_(state), layer_(layer), index_(static_cast<int>(state.part().first + layer)), part_(part) {
   make_steps();
-  const bool is_output = std::ranges::none_of(steps_, [](const Step& step) { return !!step.result; });
-  product_ = state.keep(layer, part.rows, part.columns, state.dtype(), is_output);
   if (!is_loss()) return;
   of_logits_ = state.keep(layer, part.rows, part.columns, state.dtype(), true);
   if (!divides_loss()) return;
@@ -45,11 +43,16 @@ void Operations::make_steps() {
       const DType precise = state_.dtype() == DType::f64 ? DType::f64 : DType::f32;
       step.statistics = state_.keep(layer_, part_.rows, 2, precise, true);
     }
-    if (!is_in_place(operation, before)) {
-      step.result = state_.keep(layer_, part_.rows, part_.columns, state_.dtype(), operation == layer.then.back());
-    }
+    step.is_in_place = is_in_place(operation, before);
     steps_.push_back(std::move(step));
   }
+  bool is_output = true;  // the last result that is not in place
+  for (std::size_t i = steps_.size(); i-- > 0;) {
+    if (steps_[i].is_in_place) continue;
+    steps_[i].result = state_.keep(layer_, part_.rows, part_.columns, state_.dtype(), is_output);
+    is_output = false;
+  }
+  product_ = state_.keep(layer_, part_.rows, part_.columns, state_.dtype(), is_output);
 }
 
 // The backward passes of some operations need their inputs, those of others their results.

@@ -36,8 +36,9 @@ class Operations {
     Pointwise operation = Pointwise::bias;
     int number = 0;               // among the layer's operations
     std::int64_t parameters = 0;  // where its parameters begin in the layer's
-    Kept result{};                // empty: in place
-    Kept statistics{};            // of norms
+    bool is_in_place = true;
+    Kept result{};      // where it is not
+    Kept statistics{};  // of norms
   };
   void make_steps();
   bool is_in_place(Pointwise operation, Pointwise before) const;

@@ -36,7 +36,7 @@ Kept StageState::keep(std::size_t layer, std::int64_t rows, std::int64_t columns
   if (stays) return {device_, dtype, part_, rows, columns, false};
   std::size_t first = index;
   while (first > 0 && model_.layers[first - 1].block == whole(layer).block) --first;
-  Kept& shared = recomputed_[{index - first, kept_[index]++}];
+  Kept& shared = recomputed_[{index - first, kept_[index]++, rows, columns}];
   if (!shared) shared = {device_, dtype, part_, rows, columns, true};
   return shared;
 }
@@ -45,6 +45,11 @@ Tensor StageState::scratch(Use use, std::int64_t elements) {
   Tensor& memory = scratch_[use];
   if (!memory || memory.element_count() < elements) memory = device_.allocate(dtype_, {elements});
   return memory.flat_slice(0, elements);
+}
+
+Tensor StageState::all_rows(Use use, const Tensor& part) {
+  const std::int64_t rows = part.shape()[0] * part_.division.tensor, columns = part.shape()[1];
+  return scratch(use, rows * columns).view(0, {rows, columns});
 }
 
 std::uint64_t StageState::dropout_seed(int layer, int number) const {

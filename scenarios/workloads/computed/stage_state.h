@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "scenarios/workloads/computed/computed_settings.h"
@@ -50,6 +51,8 @@ class StageState {
   // Memory for the work of one layer; the same each time.
   enum class Use : std::uint8_t { rows, of_rows, input, of_input, keys, other };
   Tensor scratch(Use use, std::int64_t elements);
+  // Memory for the rows of all tensor-parallel devices, of which this one has `part`.
+  Tensor all_rows(Use use, const Tensor& part);
   // Seeds a dropout, `number` among those of a layer, for this step.
   std::uint64_t dropout_seed(int layer, int number) const;
   // Launches an op under the name of a layer's part.
@@ -87,9 +90,10 @@ class StageState {
   DType dtype_;
   std::vector<Layer> layers_;
   std::map<Use, Tensor> scratch_;
-  std::map<std::pair<std::size_t, int>, Kept> recomputed_;  // by the layer's place in its block, and number
-  std::map<std::size_t, int> kept_;                         // how many, by layer
-  std::map<std::pair<int, int>, Tensor> outputs_;           // by producer and pass
+  // By the layer's place in its block, number and size.
+  std::map<std::tuple<std::size_t, int, std::int64_t, std::int64_t>, Kept> recomputed_;
+  std::map<std::size_t, int> kept_;                 // how many, by layer
+  std::map<std::pair<int, int>, Tensor> outputs_;   // by producer and pass
   std::map<int, std::array<Tensor, 3>> gradients_;  // by producer; the stage input's take turns, as they are sent
   std::map<int, Tensor> shortcuts_, given_;
   std::map<int, bool> begun_, has_shortcut_;

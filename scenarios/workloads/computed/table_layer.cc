@@ -41,19 +41,13 @@ TableLayer::TableLayer(StageState& state, std::size_t layer, bool shares_words, 
   state.stream().copy(places_, places, Category::other);
 }
 
-// Returns memory for the rows of all tensor-parallel devices, of which this one has `part`.
-Tensor TableLayer::all_rows(const Tensor& part, StageState::Use use) {
-  const std::int64_t rows = part.shape()[0] * state_.part().division.tensor, columns = part.shape()[1];
-  return state_.scratch(use, rows * columns).view(0, {rows, columns});
-}
-
 Tensor TableLayer::result(const Pass& pass) {
   const Tensor product = operations_.product(pass);
-  return sums_rows() ? all_rows(product, StageState::Use::rows) : product;
+  return sums_rows() ? state_.all_rows(StageState::Use::rows, product) : product;
 }
 
 Tensor TableLayer::of_result() {
-  return sums_rows() ? all_rows(of_operations_, StageState::Use::of_rows) : of_operations_;
+  return sums_rows() ? state_.all_rows(StageState::Use::of_rows, of_operations_) : of_operations_;
 }
 
 Tensor TableLayer::tokens(const Pass& pass) const {

@@ -20,7 +20,6 @@ class TableLayer final : public ComputedLayer {
 
  private:
   bool sums_rows() const { return state_.part().division.divides_rows; }
-  Tensor all_rows(const Tensor& part, StageState::Use use);
   Tensor result(const Pass& pass);
   Tensor of_result();
   Tensor tokens(const Pass& pass) const;
