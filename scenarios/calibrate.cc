@@ -213,6 +213,9 @@ class Calibration {
       });
     };
     measure_into(measurement.findings.unrecorded, false);
+    open(DeviceType::gpu, measurement.devices, RecordLevel::steps, false)->run([&](Worker& worker) {
+      run_products_program(worker, measurement.plan, measurement.findings.small_products);
+    });
     if (engine_info(engine_).graphs) measure_into(measurement.findings.graphed, true);
   }
 

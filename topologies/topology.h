@@ -57,6 +57,8 @@ struct DeviceRates {
   double op_overhead_s = 0;      // 0: that of the device
   double launch_overhead_s = 0;  // for each of the tasks that issue at the same time; 0: that of the device
   double graph_op_overhead_s = 0, graph_launch_overhead_s = 0;  // likewise
+  double gemm_launch_overhead_s = 0;  // of a matrix product, for which a library chooses a kernel; 0: that of any op
+  double record_overhead_s = 0;       // host time, beside the launch, for the record of an op
   std::vector<GemmSample> gemm;
   std::vector<RateSample> memory;  // element-wise work; bytes read plus bytes written
   std::vector<RateSample> copy;    // copies inside the node's memory; bytes copied, counted once

@@ -97,7 +97,7 @@ void CudaStream::execute(Op& op, int step) {
   batch_.add(std::move(op), step);
   if (batch_.size() < batch_limit_) return;
   launch_batch();
-  batch_limit_ = std::min(2 * batch_limit_, kMostOfBatch);
+  batch_limit_ = std::min(batch_limit_ + batch_limit_ / 4, kMostOfBatch);
 }
 
 void CudaStream::flush() {

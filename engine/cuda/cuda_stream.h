@@ -54,7 +54,7 @@ class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent>, pu
 
   GpuWatch& watch_;
   const std::unique_ptr<OpExecutor> executor_;
-  static constexpr std::size_t kFirstBatch = 64, kMostOfBatch = 4096;
+  static constexpr std::size_t kFirstBatch = 32, kMostOfBatch = 4096;
   OpBatch batch_;  // ops held back, where the executor has graphs
   std::size_t batch_limit_ = kFirstBatch;
   const std::shared_ptr<IssueOrder> order_;

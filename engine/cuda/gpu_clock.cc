@@ -30,23 +30,30 @@ bool GpuClock::try_anchor(double timeout_s) {
     if (state == cudaErrorNotReady && after > latest) return false;
     if (state != cudaErrorNotReady) check(state, "cudaEventQuery", "the clock");
   }
-  anchors_.push_back({std::move(event), after, after - before});
+  const Nanoseconds half = (after - before) / 2;
+  anchors_.push_back({std::move(event), before + half, half});
   compared_at_ns_ = after;
   return true;
 }
 
 // Takes the quickest of several, since the first one wakes the GPU up.
-bool GpuClock::start(double timeout_s) {
+bool GpuClock::add_anchor(double timeout_s) {
   constexpr int kTries = 4;
-  const std::lock_guard lock(mutex_);
-  for (int i = 0; i < kTries; ++i) {
-    if (!try_anchor(timeout_s)) return false;
+  const std::size_t before = anchors_.size();
+  for (int i = 0; i < kTries && try_anchor(timeout_s); ++i) {
   }
-  const auto best = std::min_element(anchors_.begin(), anchors_.end(), [](const Anchor& one, const Anchor& other) {
-    return one.error_ns < other.error_ns;
-  });
-  anchors_ = {Anchor(*best)};
+  if (anchors_.size() == before) return false;
+  const auto first = anchors_.begin() + static_cast<std::ptrdiff_t>(before);
+  const auto best = std::min_element(
+      first, anchors_.end(), [](const Anchor& one, const Anchor& other) { return one.error_ns < other.error_ns; });
+  std::iter_swap(first, best);
+  anchors_.erase(first + 1, anchors_.end());
   return true;
+}
+
+bool GpuClock::start(double timeout_s) {
+  const std::lock_guard lock(mutex_);
+  return add_anchor(timeout_s);
 }
 
 // A GPU that has failed keeps its old anchor: others report it.
@@ -57,7 +64,7 @@ void GpuClock::refresh(const std::shared_ptr<GpuEvent>& done) {
   tried_at_ns_ = now;
   try {
     const Anchor latest = anchors_.back();
-    if (try_anchor(kPromptS) || !done || now - latest.at_ns < kSpan) return;
+    if (add_anchor(kPromptS) || !done || now - latest.at_ns < kSpan) return;
     const Nanoseconds at = time_of(*done, latest);
     if (at > latest.at_ns) anchors_.push_back({done, at, latest.error_ns});
   } catch (const RunError&) {
@@ -76,16 +83,14 @@ Nanoseconds GpuClock::time_of(const GpuEvent& event, const Anchor& anchor) {
   return anchor.at_ns + static_cast<Nanoseconds>(static_cast<double>(elapsed_ms) * 1e6);
 }
 
-// The host notices the anchor late. Work starts after it was issued, and ends before it is seen to be done. If the
-// clock says otherwise, the clock is corrected, so that durations stay as the GPU measured them.
+// Work starts after it was issued, and ends before it is seen to be done. If the clock says otherwise, the clock is
+// corrected, so that durations stay as the GPU measured them. Of work that follows another, only its end tells.
 GpuClock::Interval GpuClock::times_of(const Work& work) {
   const std::lock_guard lock(mutex_);
   Anchor& anchor = nearest(work.seen_ns);
   Nanoseconds start = time_of(work.start, anchor), end = time_of(work.end, anchor);
-  Nanoseconds correction = std::min<Nanoseconds>(0, work.seen_ns - end);
-  if (correction == 0 && !work.follows_another) {
-    correction = std::clamp<Nanoseconds>(work.issued_ns - start, 0, work.seen_ns - end);
-  }
+  const Nanoseconds too_early = work.issued_ns - (work.follows_another ? end : start);
+  const Nanoseconds correction = std::min(std::max<Nanoseconds>(0, too_early), work.seen_ns - end);
   anchor.at_ns += correction;
   start = std::max(start + correction, work.issued_ns);
   return {start, std::max(end + correction, start)};

@@ -2,7 +2,7 @@
 //
 // CUDA tells the time between two events as a float in milliseconds, which is precise near an event whose time the host
 // knows. There is such an event, an anchor, for every second. CUDA states a resolution of about 0.5 us; the clocks
-// differ by at most the time that the host took to see an anchor.
+// differ by at most half the time that the host took to issue an anchor and to see it.
 //
 // Threads: any. All streams of a GPU share one GpuClock, so that their records agree.
 #pragma once
@@ -50,6 +50,7 @@ class GpuClock {
     Nanoseconds at_ns = 0, error_ns = 0;
   };
   bool try_anchor(double timeout_s);
+  bool add_anchor(double timeout_s);
   Anchor& nearest(Nanoseconds at_ns);
   static Nanoseconds time_of(const GpuEvent& event, const Anchor& anchor);
 

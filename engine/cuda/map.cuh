@@ -2,39 +2,32 @@
 // files.
 #pragma once
 
-#include <cstring>
 #include <initializer_list>
 
 #include "engine/cuda/device_types.cuh"
 
 namespace tandem::cuda {
 
-// 16 bytes of elements: what a thread loads or stores in one access.
+// 16 bytes of elements: what a thread loads or stores in one access. Its elements are an array of their type and not
+// bytes that are copied: nvcc 13.0 loses a byte of 16-bit elements where a loop over them is not unrolled (seen on an
+// H100).
 template <typename T>
-class Pack {
+class alignas(sizeof(uint4)) Pack {
  public:
   static constexpr int kElements = static_cast<int>(sizeof(uint4) / sizeof(T));
 
   Pack() = default;
   template <typename Index>
-  __device__ Pack(const T* from, Index pack) : bytes_(reinterpret_cast<const uint4*>(from)[pack]) {}
+  __device__ Pack(const T* from, Index pack) : Pack(reinterpret_cast<const Pack*>(from)[pack]) {}
   template <typename Index>
   __device__ void store_to(T* to, Index pack) const {
-    reinterpret_cast<uint4*>(to)[pack] = bytes_;
+    reinterpret_cast<Pack*>(to)[pack] = *this;
   }
-  __device__ Wide<T> at(int i) const {
-    T element;
-    memcpy(&element, reinterpret_cast<const char*>(&bytes_) + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
-    return load(&element);
-  }
-  __device__ void set(int i, Wide<T> value) {
-    T element;
-    store(&element, value);
-    memcpy(reinterpret_cast<char*>(&bytes_) + static_cast<std::size_t>(i) * sizeof(T), &element, sizeof(T));
-  }
+  __device__ Wide<T> at(int i) const { return load(elements_ + i); }
+  __device__ void set(int i, Wide<T> value) { store(elements_ + i, value); }
 
  private:
-  uint4 bytes_;
+  T elements_[kElements];
 };
 
 inline bool are_aligned(std::initializer_list<const void*> places) {

@@ -71,18 +71,22 @@ std::optional<ProductShape> product_of(const Kernel& kernel) {
 
 }  // namespace
 
-DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting,
-                         bool graphs)
+DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, const NodeUse& node_use, Notes& notes)
     : model_(std::move(model)),
       wake_ups_(model_->wake_ups),
       kernels_(kernel_costs_of(*model_)),
-      waiting_(waiting),
+      waiting_(node_use.waiting),
+      is_gpu_(node_use.is_gpu),
       notes_(notes) {
+  const int concurrency = node_use.concurrency;
   const auto is_later = [](const WakeUp& sample) { return sample.idle_s > kWakeUpIdleS; };
   wake_ups_.insert(std::find_if(wake_ups_.begin(), wake_ups_.end(), is_later),
                    {.idle_s = kWakeUpIdleS, .time_s = model_->wake_up_s.value});
   if (!model_->rates.empty() && concurrency > model_->cores) {
-    alone_ = std::make_unique<DeviceCosts>(model_, model_->cores, notes, 1, graphs);
+    NodeUse alone = node_use;
+    alone.concurrency = model_->cores;
+    alone.waiting = 1;
+    alone_ = std::make_unique<DeviceCosts>(model_, alone, notes);
   }
   int devices = 0;  // the nearest number of them
   for (const InUseRates& one : model_->in_use) {
@@ -98,19 +102,20 @@ DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurren
   }
   for (const auto& [dtype, rates] : nearest) {
     Curves& curves = curves_[dtype];
-    curves = {GemmSurface(rates->gemm), RateCurve(rates->memory), RateCurve(rates->copy)};
+    curves = {GemmSurface(rates->gemm), RateCurve(rates->memory), RateCurve(rates->copy), rates->gemm_launch_overhead_s};
     for (const auto& [name, samples] : rates->kernels) {
       if (!samples.empty()) curves.kernels.emplace(name, RateCurve(samples));
     }
     op_overhead_s_ = std::max(op_overhead_s_, rates->op_overhead_s);
     launch_overhead_s_ = std::max(launch_overhead_s_, rates->launch_overhead_s);
+    if (node_use.records) record_overhead_s_ = std::max(record_overhead_s_, rates->record_overhead_s);
     graph_op_overhead_s_ = std::max(graph_op_overhead_s_, rates->graph_op_overhead_s);
     graph_launch_overhead_s_ = std::max(graph_launch_overhead_s_, rates->graph_launch_overhead_s);
   }
   const bool has_measured = graph_op_overhead_s_ > 0 || graph_launch_overhead_s_ > 0;
   const bool has_figures = model_->graph_op_overhead_s.value > 0 || model_->graph_launch_overhead_s.value > 0;
-  has_graphs_ = graphs && (has_measured || has_figures);
-  if (graphs && !has_graphs_) {
+  has_graphs_ = node_use.graphs && (has_measured || has_figures);
+  if (node_use.graphs && !has_graphs_) {
     notes_.add(fmt::format("graphs: '{}' does not say what ops of graphs cost, so they cost what single ones do",
                            model_->name));
   }
@@ -239,7 +244,11 @@ bool DeviceCosts::goes_in_graph(const Op& op) const {
 }
 
 double DeviceCosts::launch_overhead_of(const Op& op) const {
-  if (!goes_in_graph(op)) return launch_overhead_s();
+  if (!goes_in_graph(op)) {
+    const Curves* measured = product_of(op.kernel) ? curves(op.cost.dtype) : nullptr;
+    const bool has_own = measured != nullptr && measured->gemm_launch_s > 0;
+    return record_overhead_s_ + (has_own ? measured->gemm_launch_s : launch_overhead_s());
+  }
   use(&has_graphs_);
   return shared(graph_launch_overhead_s_, model_->graph_launch_overhead_s, "launch overhead in graphs");
 }
@@ -272,8 +281,9 @@ double DeviceCosts::gemm_s(const ProductShape& product, const OpCost& cost) cons
     return std::max(peak_flops_s(cost), memory_s(cost.bytes, cost.dtype));
   }
   // A measured rate already includes the memory traffic of the op.
+  const std::int64_t rows = is_gpu_ ? product.m * product.count : product.m;
   const RateAt rate =
-      measured->gemm.at(static_cast<double>(product.m), static_cast<double>(product.n), static_cast<double>(product.k));
+      measured->gemm.at(static_cast<double>(rows), static_cast<double>(product.n), static_cast<double>(product.k));
   if (rate.is_extrapolated) note_beyond("matrix multiplications");
   return cost.flops / rate.per_s;
 }

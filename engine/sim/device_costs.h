@@ -22,13 +22,18 @@
 
 namespace tandem::sim {
 
+// How a run uses a node.
+struct NodeUse {
+  int concurrency = 1;  // logical devices on the node; selects the curves measured with the nearest number
+  double waiting = 1;   // how much longer kernels take as devices wait for one another in every step (slowest_device.h)
+  bool is_gpu = false;  // computes the products of a batch together, as one product with as many rows
+  bool graphs = false;  // kernels go as CUDA graphs, where the model says what that costs
+  bool records = true;  // each op that goes by itself leaves a record
+};
+
 class DeviceCosts {
  public:
-  // `concurrency`: the number of logical devices on the node, which selects the curves measured with the nearest
-  // number. `waiting`: how much longer kernels take because devices wait for one another in every step
-  // (slowest_device.h). `graphs`: kernels go as CUDA graphs, where the model says what that costs.
-  DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting = 1,
-              bool graphs = false);
+  DeviceCosts(std::shared_ptr<const DeviceModel> model, const NodeUse& node_use, Notes& notes);
 
   // Each throws an ImpossibleError that names the model if it has no rate for the work, for example for the op's
   // element type.
@@ -100,6 +105,7 @@ class DeviceCosts {
     GemmSurface gemm;
     RateCurve memory;
     RateCurve copy;
+    double gemm_launch_s = 0;
     std::map<std::string, RateCurve, std::less<>> kernels{};
   };
   // What decides the time of a product or convolution.
@@ -149,8 +155,10 @@ class DeviceCosts {
   std::map<DType, Curves> curves_;
   std::optional<KernelCosts> kernels_;  // of a GPU of known architecture, without measured curves
   double waiting_;
+  bool is_gpu_;
   double op_overhead_s_ = 0;  // at this concurrency; 0: not measured
   double launch_overhead_s_ = 0;
+  double record_overhead_s_ = 0;
   double graph_op_overhead_s_ = 0, graph_launch_overhead_s_ = 0;
   bool has_graphs_ = false;  // and the model knows what they cost
   Notes& notes_;

@@ -107,9 +107,14 @@ PhysicalDevice& SimRun::physical_device(NodeIndex node, int devices_on) {
   if (physical.costs == nullptr) {
     const auto& model = topology().device(node);
     std::unique_ptr<const DeviceCosts>& cost = costs_[{model.get(), devices_on}];
-    const bool has_graphs = options_.graphs && topology().kind(node) == NodeKind::gpu;
     if (!cost) {
-      cost = std::make_unique<const DeviceCosts>(model, devices_on, notes_, waiting_in_step(options_), has_graphs);
+      const bool is_gpu = topology().kind(node) == NodeKind::gpu;
+      const NodeUse use{.concurrency = devices_on,
+                        .waiting = waiting_in_step(options_),
+                        .is_gpu = is_gpu,
+                        .graphs = is_gpu && options_.graphs,
+                        .records = is_recorded(RecordKind::op, options_.records)};
+      cost = std::make_unique<const DeviceCosts>(model, use, notes_);
     }
     physical = {.node = node, .costs = cost.get()};
   }

@@ -97,6 +97,7 @@ void Measurement::add(Measurement&& pass) {
   append(findings.slowdowns, pass.findings.slowdowns);
   append(findings.unrecorded, pass.findings.unrecorded);
   append(findings.graphed, pass.findings.graphed);
+  for (const auto& [dtype, products] : pass.findings.small_products) append(findings.small_products[dtype], products);
   plan.repetitions += pass.plan.repetitions;
 }
 
@@ -183,6 +184,23 @@ void add_kernels(const Measurement& measurement, double in_record_s, Rates& rate
     rates.kernels[key.first][key.second] = rate_of(measurement, key.second, all, in_record_s);
 }
 
+// What is left of the time of a product that takes hardly longer than an op without work is too uncertain for a rate: it
+// has at most that of the fastest longer one of its type.
+void limit_short_products(Rates& rates, double in_record_s) {
+  std::map<DType, double> fastest;
+  const auto is_long = [in_record_s](const auto& product) {
+    return product.first.flops() / product.second.per_s >= in_record_s;
+  };
+  for (const auto& product : rates.gemm) {
+    double& most = fastest[product.first.dtype];
+    if (is_long(product)) most = std::max(most, product.second.per_s);
+  }
+  for (auto& product : rates.gemm) {
+    const double most = fastest[product.first.dtype];
+    if (most > 0 && !is_long(product)) product.second.per_s = std::min(product.second.per_s, most);
+  }
+}
+
 }  // namespace
 
 Rates rates_of(const Measurement& measurement) {
@@ -195,6 +213,7 @@ Rates rates_of(const Measurement& measurement) {
   for (const GemmShape& shape : measurement.findings.gemms) {
     rates.gemm[shape] = rate_of(measurement, shape.flops(), durations[label_of(shape)], in_record_s);
   }
+  limit_short_products(rates, in_record_s);
   for (const DType dtype : measurement.plan.memory_dtypes) {
     const std::int64_t element_bytes = 3 * static_cast<std::int64_t>(size_of(dtype));
     for (const std::int64_t bytes : measurement.plan.memory_bytes) {
@@ -241,6 +260,14 @@ std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copie
     f32.graph_op_overhead_s = graphs->op.median / sharing;
     f32.graph_launch_overhead_s = graphs->launch.median;
   }
+  if (!measurement.findings.unrecorded.empty()) {
+    const double with_records_s = middle_of(intervals_of(measurement, kTinyOpLabel)).median;
+    f32.record_overhead_s = std::max(0.0, with_records_s - overheads.launch.median);
+  }
+  for (const auto& [dtype, products] : measurement.findings.small_products) {
+    const double launch_s = overheads_from(products).launch.median;
+    if (launch_s > overheads.launch.median) entries[dtype].gemm_launch_overhead_s = launch_s;
+  }
   f32.copy = samples_of(rates.copy, copies_occupy ? sharing : 1);
   for (const auto& [name, samples] : rates.kernels) f32.kernels[name] = samples_of(samples, sharing);
   for (const auto& [dtype, memory] : rates.memory) entries[dtype].memory = samples_of(memory, sharing);
@@ -259,6 +286,8 @@ std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copie
   return list;
 }
 
+constexpr double kEventResolutionS = 0.5e-6;  // of the times of work on GPUs: that of CUDA's events
+
 std::vector<LinkFigures> links_of(const Measurement& measurement) {
   const double in_record_s = overheads_of(measurement).in_record_s;
   std::vector<LinkFigures> links;
@@ -269,7 +298,7 @@ std::vector<LinkFigures> links_of(const Measurement& measurement) {
     for (const auto& [bytes, samples] : copies) {
       times.push_back({.bytes = bytes, .time_s = work_s(median_of(samples), in_record_s)});
     }
-    links.push_back({.line = fit_line(times),
+    links.push_back({.line = fit_line(times, measurement.hardware.type == DeviceType::gpu ? kEventResolutionS : 0),
                      .least = statistic_of(copies.begin()->second),
                      .most = statistic_of(copies.rbegin()->second)});
   }

@@ -9,20 +9,21 @@
 namespace tandem::calibration {
 namespace {
 
-double relative_error(const Line& line, const std::vector<SizedTime>& times) {
+double relative_error(const Line& line, const std::vector<SizedTime>& times, double resolution_s) {
   std::vector<double> errors;
   for (const auto& [bytes, time_s] : times) {
-    errors.push_back(std::abs((line.latency_s + bytes / line.bytes_per_s) / time_s - 1));
+    errors.push_back(std::abs(line.latency_s + bytes / line.bytes_per_s - time_s) / std::max(time_s, resolution_s));
   }
   return median_of(std::move(errors));
 }
 
 // Fits a line through the origin, for times whose best line would have a negative latency.
-double rate_alone(const std::vector<SizedTime>& times) {
+double rate_alone(const std::vector<SizedTime>& times, double resolution_s) {
   double once = 0, twice = 0;
   for (const auto& [bytes, time_s] : times) {
-    once += bytes / time_s;
-    twice += bytes * bytes / (time_s * time_s);
+    const double weight = 1 / (time_s * time_s + resolution_s * resolution_s);
+    once += weight * bytes * time_s;
+    twice += weight * bytes * bytes;
   }
   return twice / once;
 }
@@ -60,11 +61,11 @@ Statistic middle_of(std::vector<double> values) {
   return statistic;
 }
 
-// Solves the normal equations with the weights 1 / time^2 for latency and slope.
-Line fit_line(const std::vector<SizedTime>& times) {
+// Solves the normal equations with the weights 1 / (time^2 + resolution^2) for latency and slope.
+Line fit_line(const std::vector<SizedTime>& times, double resolution_s) {
   double ones = 0, sizes = 0, squares = 0, rights = 0, right_sizes = 0;
   for (const auto& [bytes, time_s] : times) {
-    const double weight = 1 / (time_s * time_s);
+    const double weight = 1 / (time_s * time_s + resolution_s * resolution_s);
     ones += weight;
     sizes += weight * bytes;
     squares += weight * bytes * bytes;
@@ -77,9 +78,9 @@ Line fit_line(const std::vector<SizedTime>& times) {
   line.latency_s = (rights * squares - sizes * right_sizes) / determinant;
   line.bytes_per_s = determinant / (ones * right_sizes - sizes * rights);
   if (line.latency_s < 0 || !(line.bytes_per_s > 0) || std::isinf(line.bytes_per_s)) {
-    line = {.latency_s = 0, .bytes_per_s = rate_alone(times), .relative_error = 0};
+    line = {.latency_s = 0, .bytes_per_s = rate_alone(times, resolution_s), .relative_error = 0};
   }
-  line.relative_error = relative_error(line, times);
+  line.relative_error = relative_error(line, times, resolution_s);
   return line;
 }
 

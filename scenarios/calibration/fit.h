@@ -32,6 +32,7 @@ struct Line {
 };
 
 // Fits a line by minimizing the squares of the relative errors, so that a small copy counts as much as a large one.
-Line fit_line(const std::vector<SizedTime>& times);
+// Where times are known to `resolution_s` only, those that are not much longer count less.
+Line fit_line(const std::vector<SizedTime>& times, double resolution_s = 0);
 
 }  // namespace tandem::calibration

@@ -1,4 +1,5 @@
 // Measures what an op costs besides its work, on the host and on the device.
+#include <array>
 #include <cmath>
 
 #include "scenarios/calibration/stages.h"
@@ -219,38 +220,68 @@ std::vector<double> times_of_all(Worker& worker, const std::function<void(std::s
   return times;
 }
 
-}  // namespace
-
 // Times are differences, which cancel the wait and the earlier work. If places have unequal numbers of devices, those
-// of the first place count, which has the most.
-void run_unrecorded_program(Worker& worker, const Plan& plan, std::vector<TinyOp>& ops) {
-  constexpr int kOps = 1000;
+// of the first place count, which has the most. `launch` issues so many ops to a device.
+void measure_unrecorded(Worker& worker, const Plan& plan, Blocker& blocker, int count,
+                        const std::function<void(std::size_t device, int count)>& launch, std::vector<TinyOp>& ops) {
   constexpr int kUnmeasured = 2;  // rounds after which graphs are captured
   const auto places = static_cast<std::size_t>(places_of(worker.capabilities(), worker.devices().front()->id().type));
-  Blocker blocker(worker, plan);
-  std::vector<Tensor> ones;
-  for (Device* device : worker.devices()) ones.push_back(device->allocate(DType::f32, {1}));
-  std::vector<double> issue_s(ones.size());
-  const auto launch = [&](std::size_t d, int count) {
+  const std::size_t devices = worker.devices().size();
+  std::vector<double> issue_s(devices);
+  const auto issue = [&](std::size_t d, int times) {
     const Nanoseconds begin = worker.now();
-    launch_tiny(worker.devices()[d]->compute_stream(), ones[d], kTinyOpLabel, count);
-    issue_s[d] = seconds_between(begin, worker.now()) / count;
+    launch(d, times * count);
+    issue_s[d] = seconds_between(begin, worker.now()) / (times * count);
   };
   for (int round = 0; round < kUnmeasured + plan.repetitions; ++round) {
-    const auto once = times_of_all(worker, [&](std::size_t d) { launch(d, kOps); });
-    const auto twice = times_of_all(worker, [&](std::size_t d) { launch(d, 2 * kOps); });
+    const auto once = times_of_all(worker, [&](std::size_t d) { issue(d, 1); });
+    const auto twice = times_of_all(worker, [&](std::size_t d) { issue(d, 2); });
     // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): what follows launches, and so writes issue_s.
     const std::vector<double> issued = issue_s;
     const auto block = times_of_all(worker, [&](std::size_t d) { blocker.launch_for(d, kBlockS); });
     const auto both = times_of_all(worker, [&](std::size_t d) {
       blocker.launch_for(d, kBlockS);
-      launch(d, kOps);
+      issue(d, 1);
     });
-    for (std::size_t d = 0; d < ones.size() && round >= kUnmeasured; d += places) {
+    for (std::size_t d = 0; d < devices && round >= kUnmeasured; d += places) {
       ops.push_back({.issue_s = issued[d],
-                     .idle_s = std::max(0.0, twice[d] - once[d]) / kOps,
-                     .queued_s = std::max(0.0, both[d] - block[d]) / kOps});
+                     .idle_s = std::max(0.0, twice[d] - once[d]) / count,
+                     .queued_s = std::max(0.0, both[d] - block[d]) / count});
     }
+  }
+}
+
+}  // namespace
+
+void run_unrecorded_program(Worker& worker, const Plan& plan, std::vector<TinyOp>& ops) {
+  constexpr int kOps = 1000;
+  Blocker blocker(worker, plan);
+  std::vector<Tensor> ones;
+  for (Device* device : worker.devices()) ones.push_back(device->allocate(DType::f32, {1}));
+  const auto launch = [&](std::size_t d, int count) {
+    launch_tiny(worker.devices()[d]->compute_stream(), ones[d], kTinyOpLabel, count);
+  };
+  measure_unrecorded(worker, plan, blocker, kOps, launch, ops);
+}
+
+void run_products_program(Worker& worker, const Plan& plan, std::map<DType, std::vector<TinyOp>>& products) {
+  constexpr int kProducts = 400;
+  constexpr std::array<std::int64_t, 3> kSides{32, 64, 128};
+  constexpr std::int64_t kKept = 16, kLargest = kSides.back();
+  const auto side = [&kSides](int i) { return kSides[static_cast<std::size_t>(i) % kSides.size()]; };
+  Blocker blocker(worker, plan);
+  for (const DType dtype : plan.gemm_dtypes) {
+    const auto size = static_cast<std::int64_t>(size_of(dtype));
+    std::vector<Pool> pools = pools_of(worker, storage_of(dtype), kKept * size * kLargest * kLargest, 0);
+    const auto launch = [&](std::size_t d, int count) {
+      for (int i = 0; i < count; ++i) {
+        const std::int64_t m = side(i), n = side(i / 3), k = side(i / 9);  // as in a step, each other than the one before
+        Op op = op::gemm(pools[d].take_matrix(m, n), pools[d].take_matrix(m, k), pools[d].take_matrix(k, n));
+        op.cost.dtype = dtype;
+        worker.devices()[d]->compute_stream().launch(std::move(op));
+      }
+    };
+    measure_unrecorded(worker, plan, blocker, kProducts, launch, products[dtype]);
   }
 }
 

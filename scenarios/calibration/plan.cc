@@ -40,6 +40,8 @@ Plan for_processors(bool quick) {
 Plan for_gpus(bool quick) {
   Plan plan{.gemm_dtypes = {},
             .gemm_sides = {8, 32, 128, 512, 2048, 8192},
+            .gemm_long_sides = {32 * kKiB, 256 * kKiB},
+            .gemm_beside_long = {64, 512, 4096},
             .memory_bytes = {12, 12 * kKiB, 192 * kKiB, 3 * kMiB / 2, 12 * kMiB, 96 * kMiB, 768 * kMiB},
             .copy_bytes = {4, 4 * kKiB, 64 * kKiB, kMiB, 8 * kMiB, 64 * kMiB},
             .collective_bytes = {256, 4 * kKiB, 64 * kKiB, 512 * kKiB, 4 * kMiB, 32 * kMiB, 128 * kMiB},
@@ -50,6 +52,8 @@ Plan for_gpus(bool quick) {
             .dtype_budget_s = 5};
   if (quick) return plan;
   plan.gemm_sides = {8, 32, 128, 256, 512, 1024, 2048, 4096, 8192};
+  plan.gemm_long_sides = {32 * kKiB, 64 * kKiB, 256 * kKiB};
+  plan.gemm_beside_long = {16, 64, 256, 1024, 4096};
   plan.copy_bytes.push_back(256 * kMiB);
   plan.collective_bytes = {256,  kKiB,     4 * kKiB,  16 * kKiB, 64 * kKiB, 256 * kKiB,
                            kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB};
@@ -80,6 +84,12 @@ std::vector<GemmShape> grid_of(DType dtype, const std::vector<std::int64_t>& sid
   return shapes;
 }
 
+bool fits_budget(const Plan& plan, const std::vector<GemmShape>& shapes, double flops_per_s) {
+  double flops = 0;
+  for (const GemmShape& shape : shapes) flops += shape.flops();
+  return flops * plan.repetitions <= plan.dtype_budget_s * flops_per_s;
+}
+
 }  // namespace
 
 Plan plan_for(const Capabilities& capabilities, DeviceType type, bool quick, const std::vector<DType>& dtypes) {
@@ -93,7 +103,7 @@ Plan plan_for(const Capabilities& capabilities, DeviceType type, bool quick, con
 }
 
 // Several blocks of each size are in use at the same time, and so are other pools: the three operands of a product may
-// take an eighth of the memory, everything else a sixteenth.
+// take an eighth of the memory, those of one with a long side a third, everything else a sixteenth.
 Plan fitting(Plan plan, double memory_bytes) {
   if (memory_bytes <= 0) return plan;
   const auto drop = [](std::vector<std::int64_t>& sizes, double most, const auto& bytes_of) {
@@ -102,7 +112,7 @@ Plan fitting(Plan plan, double memory_bytes) {
   drop(plan.gemm_sides, memory_bytes / 8, [](double side) { return 3 * 8 * side * side; });
   if (!plan.gemm_beside_long.empty()) {
     const auto beside = static_cast<double>(plan.gemm_beside_long.back());
-    drop(plan.gemm_long_sides, memory_bytes / 16, [beside](double side) { return 2 * 8 * side * beside; });
+    drop(plan.gemm_long_sides, memory_bytes / 3, [beside](double side) { return 3 * 8 * side * beside; });
   }
   for (std::vector<std::int64_t>* sizes :
        {&plan.memory_bytes, &plan.kernel_bytes, &plan.copy_bytes, &plan.collective_bytes, &plan.in_use_bytes}) {
@@ -115,12 +125,7 @@ Plan fitting(Plan plan, double memory_bytes) {
 // Leaves out whole sides, so that the rest is still a grid.
 std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s) {
   std::vector<std::int64_t> sides = plan.gemm_sides;
-  const auto fits = [&] {
-    double flops = 0;
-    for (const GemmShape& shape : grid_of(dtype, sides)) flops += shape.flops();
-    return flops * plan.repetitions <= plan.dtype_budget_s * flops_per_s;
-  };
-  while (sides.size() > 1 && !fits()) sides.pop_back();
+  while (sides.size() > 1 && !fits_budget(plan, grid_of(dtype, sides), flops_per_s)) sides.pop_back();
   return grid_of(dtype, sides);
 }
 
@@ -129,13 +134,16 @@ std::vector<GemmShape> long_gemm_shapes(const Plan& plan, DType dtype, double fl
   if (gemm_shapes(plan, dtype, flops_per_s).back().m < plan.gemm_sides.back()) return {};
   std::vector<GemmShape> shapes;
   for (const std::int64_t side : plan.gemm_long_sides) {
+    std::vector<GemmShape> more = shapes;
     for (const std::int64_t first : plan.gemm_beside_long) {
       for (const std::int64_t second : plan.gemm_beside_long) {
-        shapes.push_back({dtype, side, first, second});
-        shapes.push_back({dtype, first, side, second});
-        shapes.push_back({dtype, first, second, side});
+        more.push_back({dtype, side, first, second});
+        more.push_back({dtype, first, side, second});
+        more.push_back({dtype, first, second, side});
       }
     }
+    if (!fits_budget(plan, more, flops_per_s)) break;
+    shapes = std::move(more);
   }
   return shapes;
 }

@@ -1,30 +1,20 @@
 #include "scenarios/calibration/pool.h"
 
 #include <algorithm>
-#include <random>
 
 #include "scenarios/calibration/plan.h"
+#include "scenarios/random_values.h"
 
 namespace tandem::calibration {
 namespace {
 
 constexpr std::int64_t kRandomValues = 256 * 1024;
 
-// Returns a tensor in the host's memory, without values if the engine carries none.
-Tensor random_values(Worker& worker) {
-  Tensor host = worker.cpu().allocate(DType::f32, {kRandomValues});
-  std::mt19937_64 random(1);
-  for (float& value : host.values<float>()) {
-    value = static_cast<float>(random() >> 40) / static_cast<float>(1 << 23) - 1;  // 24 bits, exact in a float
-  }
-  return host;
-}
-
 // Returns a copy on the device, converted to its type.
 Tensor random_tensor(Worker& worker, Device& device, DType dtype) {
   Stream& stream = device.compute_stream();
   Tensor values = device.allocate(DType::f32, {kRandomValues});
-  stream.copy(values, random_values(worker), Category::other);
+  stream.copy(values, random_values(worker.cpu(), DType::f32, kRandomValues), Category::other);
   if (dtype == DType::f32) return values;
   Tensor converted = device.allocate(dtype, {kRandomValues});
   stream.launch(op::cast(converted, values));

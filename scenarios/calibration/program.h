@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct Findings {
   double overlap = 0;
   std::vector<double> slowdowns;            // times of products during a collective, divided by those alone
   std::vector<TinyOp> unrecorded, graphed;  // runs without records: one by one, and as graphs
+  std::map<DType, std::vector<TinyOp>> small_products{};  // likewise one by one, by type
 };
 
 // Returns the number of physical devices of a type, its places. Logical device i is on place i mod places.
@@ -66,5 +68,7 @@ void run_program(Worker& worker, const Plan& plan, const Parts& parts, Findings&
 
 // Runs the program of a run without records, which measures what ops cost besides their work.
 void run_unrecorded_program(Worker& worker, const Plan& plan, std::vector<TinyOp>& ops);
+// Measures, in a run without records, what it costs the host to issue a matrix product of each of the plan's types.
+void run_products_program(Worker& worker, const Plan& plan, std::map<DType, std::vector<TinyOp>>& products);
 
 }  // namespace tandem::calibration

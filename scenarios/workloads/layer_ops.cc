@@ -36,7 +36,19 @@ LayerOps::LayerOps(Stream& stream, const Layer& layer, std::int64_t batch, DType
   }
 }
 
+namespace {
+
+// Behind the first `behind` elements of the tensor, or at its begin, or nothing where it is too small.
+Tensor view_behind(const Tensor& tensor, std::int64_t behind, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t count = rows * columns, all = tensor.element_count();
+  if (count > all) return {};
+  return tensor.view(behind + count <= all ? behind : 0, {rows, columns});
+}
+
+}  // namespace
+
 Op LayerOps::product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const {
+  if (scratch.keeps_left && part != LayerKernel::Part::product) return kept_product(part, scratch, of_weights);
   Tensor left = scratch.left.view(0, {m_, k_});
   Tensor result = scratch.result.view(0, {m_, n_});
   if (part == LayerKernel::Part::weight_gradient) {
@@ -46,6 +58,24 @@ Op LayerOps::product(LayerKernel::Part part, const Scratch& scratch, const Tenso
   Tensor right = scratch.right.view(0, {k_, n_});
   if (part == LayerKernel::Part::product) return op::gemm(std::move(result), std::move(left), std::move(right));
   return op::gemm(std::move(left), std::move(result), std::move(right), false, true);
+}
+
+// Where the operands do not fit, an input gradient vanishes beside what is there.
+Op LayerOps::kept_product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const {
+  const Tensor input = scratch.left.view(0, {m_, k_});
+  const Tensor kept = view_behind(scratch.left, m_ * k_, m_, n_);
+  const Tensor gradient = kept ? kept : scratch.result.view(0, {m_, n_});
+  if (part == LayerKernel::Part::weight_gradient) {
+    return op::gemm((of_weights ? of_weights : scratch.right).view(0, {k_, n_}), input, gradient, true, false);
+  }
+  const Tensor to = kept ? view_behind(scratch.result, 0, m_, k_) : Tensor();
+  Op op = op::gemm(to ? to : input, gradient, scratch.right.view(0, {k_, n_}), false, true);
+  if (!to) {
+    auto& gemm = std::get<kernel::Gemm>(op.kernel);
+    gemm.alpha = 1e-30;
+    gemm.beta = 1;
+  }
+  return op;
 }
 
 void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights) const {

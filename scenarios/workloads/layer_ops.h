@@ -21,6 +21,10 @@ ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch)
 // Flat tensors of at least these sizes.
 struct Scratch {
   Tensor left, right, result;
+  // Nothing is written over `left`, which also replaces the gradients of results as an operand: its values then stay as
+  // they are, and with them those of all products. Values that pass from product to product soon are all zero or
+  // infinite, on which a GPU draws less power, and so is faster.
+  bool keeps_left = false;
 };
 
 // Launches the kernels of one layer, whose flops have the rate of `dtype`.
@@ -33,6 +37,7 @@ class LayerOps {
 
  private:
   Op product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const;
+  Op kept_product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const;
 
   Stream& stream_;
   const Layer& layer_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scenarios/random_values.h"
 #include "scenarios/workloads/scratch_stage.h"
 
 namespace tandem {
@@ -15,7 +16,7 @@ Tensor filled(Device& device, std::int64_t count, DType dtype) {
 
 // Returns memory that suffices for each of the stages.
 std::shared_ptr<const ScratchMemory> memory_for(std::span<const std::unique_ptr<ScratchStage>> stages, DType storage,
-                                                Device& device) {
+                                                Device& device, bool keeps_values) {
   ScratchSizes sizes;
   std::int64_t exchanged = 1, rows = 1;
   for (const auto& stage : stages) {
@@ -30,7 +31,8 @@ std::shared_ptr<const ScratchMemory> memory_for(std::span<const std::unique_ptr<
   const bool divides_rows = division.divides_rows || division.context > 1 || division.expert > 1;
   ScratchMemory memory{.operands = {.left = filled(device, sizes.left, storage),
                                     .right = filled(device, sizes.right, storage),
-                                    .result = filled(device, sizes.result, storage)}};
+                                    .result = filled(device, sizes.result, storage),
+                                   .keeps_left = keeps_values}};
   if (division.tensor == 1 && !divides_rows) return std::make_shared<const ScratchMemory>(std::move(memory));
   memory.whole = filled(device, exchanged, storage);
   if (divides_rows) memory.rows = filled(device, exchanged, storage);
@@ -40,11 +42,15 @@ std::shared_ptr<const ScratchMemory> memory_for(std::span<const std::unique_ptr<
 
 }  // namespace
 
-std::vector<std::unique_ptr<StageModel>> ScratchModel::make_stages(Device& device, Device& /*host*/,
+std::vector<std::unique_ptr<StageModel>> ScratchModel::make_stages(Device& device, Device& host,
                                                                    std::span<const StagePart> parts) {
   std::vector<std::unique_ptr<ScratchStage>> stages;
   for (const StagePart& part : parts) stages.push_back(std::make_unique<ScratchStage>(settings_, part, device));
-  const std::shared_ptr<const ScratchMemory> memory = memory_for(stages, settings_.storage(), device);
+  const bool keeps_values = is_measured_ && device.id().type == DeviceType::gpu;
+  const std::shared_ptr<const ScratchMemory> memory = memory_for(stages, settings_.storage(), device, keeps_values);
+  if (keeps_values) {
+    for (const Tensor& operand : {memory->operands.left, memory->operands.right}) fill_randomly(operand, host);
+  }
   for (const auto& stage : stages) stage->use(memory);
   return {std::make_move_iterator(stages.begin()), std::make_move_iterator(stages.end())};
 }

@@ -13,7 +13,9 @@ namespace tandem {
 
 class ScratchModel final : public TrainableModel {
  public:
-  explicit ScratchModel(LayersSettings settings) : settings_(std::move(settings)) {}
+  // `is_measured`: its time on GPUs depends on the values.
+  ScratchModel(LayersSettings settings, bool is_measured)
+      : settings_(std::move(settings)), is_measured_(is_measured) {}
 
   const Model& model() const override { return settings_.model; }
   const TrainingSettings& settings() const override { return settings_; }
@@ -28,6 +30,7 @@ class ScratchModel final : public TrainableModel {
 
  private:
   LayersSettings settings_;
+  bool is_measured_;
   std::map<std::tuple<std::int64_t, std::int64_t, int>, Batch> batches_;  // by part
 };
 

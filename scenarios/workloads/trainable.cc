@@ -31,7 +31,8 @@ std::unique_ptr<TrainableModel> trainable_model(const WorkloadSettings& workload
   if (const auto* mlp = std::get_if<MlpSettings>(&workload.kind)) return computed_rows(*mlp, workload.batch, worker);
   const auto& layers = std::get<LayersSettings>(workload.kind);
   if (layers.learning) return computed_text(layers, workload.batch, worker);
-  return std::make_unique<ScratchModel>(layers);
+  const Capabilities& engine = worker.capabilities();
+  return std::make_unique<ScratchModel>(layers, engine.carries_values && !engine.deterministic);
 }
 
 }  // namespace tandem

@@ -26,10 +26,18 @@ class GradientBuckets {
     std::int64_t padded_count() const { return part_count * group->size(); }
   };
 
-  // `of_experts` tells for each layer whether its experts are divided. `tied` elements come before those of the layers.
-  // A bucket is closed once it has `bucket_bytes`. With `is_padded`, all parts of a bucket precede the next bucket.
-  GradientBuckets(std::span<const Layer> layers, const std::vector<bool>& of_experts, std::int64_t tied,
-                  std::int64_t bucket_bytes, std::int64_t element_bytes, const MeshGroups& groups, bool is_padded);
+  // A table that the first and the last stage have a copy of each: so many elements, in the last stage before those of
+  // the layers, in the first one as the first of its first layer.
+  struct Tied {
+    std::int64_t elements = 0;
+    bool is_copy = false;
+  };
+  // `of_experts` tells for each layer whether its experts are divided. A bucket is closed once it has `bucket_bytes`.
+  // With `is_divided`, the devices of a group divide each bucket: all its parts then precede the next bucket, and what
+  // is tied is a bucket of its own in both stages, so that a device has the same part of both copies (as
+  // Megatron-LM's param_and_grad_buffer.py divides them).
+  GradientBuckets(std::span<const Layer> layers, const std::vector<bool>& of_experts, const Tied& tied,
+                  std::int64_t bucket_bytes, std::int64_t element_bytes, const MeshGroups& groups, bool is_divided);
 
   std::int64_t size() const { return size_; }
   std::int64_t size_of_parts() const { return size_of_parts_; }

@@ -44,7 +44,9 @@ Stage::Stage(const MeshSeat& seat, const TrainableModel& model, const ParallelOp
   for (int i = 0; i < options.micro_batches; ++i) make_exchanges(pass(i).examples);
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.parameter_type()));
   parameters_.emplace(device_,
-                      GradientBuckets(parts_, of_experts_, tied_, settings_.bucket_bytes, element_bytes, seat.groups,
+                      GradientBuckets(parts_, of_experts_,
+                                      {.elements = is_first() || is_last() ? shared_ : 0, .is_copy = tied_ > 0},
+                                      settings_.bucket_bytes, element_bytes, seat.groups,
                                       options.distributed_optimizer),
                       StageParameters::Settings{.stored = settings_.parameter_type(),
                                                 .used = settings_.storage(),
@@ -184,7 +186,9 @@ void Stage::forward(int micro_batch) {
   computation_->begin_forward(pass, channels_.input ? channels_.input->receive(pass.examples) : Tensor());
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const bool uses_tied = tied_ > 0 && parts_[i].shared_weights;
-    if (pass.is_first) parameters_->wait_for(uses_tied ? 0 : parameters_->first_of(i));
+    const std::int64_t own = parts_[i].parameters();
+    if (pass.is_first && (own > 0 || !uses_tied)) parameters_->wait_for(parameters_->first_of(i), own);
+    if (pass.is_first && uses_tied) parameters_->wait_for(0, tied_);
     layer_forward(i, pass);
   }
   if (!channels_.output) return;

@@ -45,10 +45,10 @@ void StageParameters::begin_step() {
   if (settings_.overlaps_gather) gather();
 }
 
-void StageParameters::wait_for(std::int64_t parameter) const {
+void StageParameters::wait_for(std::int64_t first, std::int64_t count) const {
   for (std::size_t i = 0; i < dates_.size(); ++i) {
     const Bucket& bucket = buckets_.buckets()[i];
-    if (bucket.first <= parameter && parameter < bucket.first + bucket.count) {
+    if (bucket.first < first + std::max<std::int64_t>(1, count) && first < bucket.first + bucket.count) {
       device_.compute_stream().wait(dates_[i].gathered);
     }
   }

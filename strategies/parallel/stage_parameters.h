@@ -36,9 +36,8 @@ class StageParameters {
 
   // Called before the passes of a step.
   void begin_step();
-  // Lets the compute stream wait for the parameters of the bucket that has `parameter`. Called before a layer's first
-  // use in a step.
-  void wait_for(std::int64_t parameter) const;
+  // Lets the compute stream wait for `count` parameters. Called before a layer's first use in a step.
+  void wait_for(std::int64_t first, std::int64_t count) const;
   // Called before the backward pass that completes gradients.
   void begin() { reduced_ = 0; }
   // Sums the buckets that the gradients of `layer` complete, on the communication stream, after what the compute stream

@@ -37,7 +37,7 @@ cp "$sources/scenarios/scenario.schema.json" "$bundle/share/tandem/scenarios/"
 cp -r "$sources/tests/conformance/cases" "$bundle/share/tandem/tf_cases"
 cp "$sources/tests/gpu/gpu.sh" "$sources/LICENSE" "$bundle/"
 cp "$sources/tests/gpu/bundle_start.sh" "$bundle/start"
-tar -C "$folder" -cJf "$output.part" tandem-gpu
+XZ_OPT=-T0 tar -C "$folder" -cJf "$output.part" tandem-gpu
 mv "$output.part" "$output"  # whoever finds it finds it whole
 megabytes=$(($(stat -c %s "$output") / 1000000))
 echo "$output: $megabytes MB; needs on the machine: $(tr '\n' ' ' <"$bundle/needs")"

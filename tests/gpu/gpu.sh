@@ -3,9 +3,9 @@
 #
 #   gpu.sh [--out FOLDER] [--time SECONDS] [--again] [STEP...]
 #
-# Each step has a time limit and a log. Suites run one process a case. The most telling comes first, and the summary is
-# written anew after each step, so that a run that is cut short is useful. A second call goes on where the first one
-# ended; --again forgets what did not pass. TANDEM_PROGRAMS is the folder of the programs.
+# Each step has a time limit and a log. The most telling comes first, and the summary is written anew after each step, so
+# that a run that is cut short is useful. A second call goes on where the first one ended; --again forgets what did not
+# pass. TANDEM_PROGRAMS is the folder of the programs.
 #
 # In FOLDER (gpu-results): summary.txt, cases.tsv, logs/, machine.yaml (the calibrated topology), fidelity.md (rows for
 # docs/fidelity.md), and *.json of each comparison.
@@ -37,6 +37,8 @@ if [ -n "$again" ]; then
   mv "$cases.new" "$cases"
 fi
 began_s=$(date +%s)
+width=$(nproc)  # of suites whose cases run beside each other
+[ "$width" -le 8 ] || width=8
 
 left_s() { echo $((budget_s - $(date +%s) + began_s)); }
 say() { printf '%s\n' "gpu: $*" >&2; }
@@ -64,13 +66,15 @@ write_summary() {
   } >"$out/summary.txt"
 }
 
+has_result() { # STEP CASE
+  awk -F '\t' -v step="$1" -v name="$2" '$1 == step && $2 == name { found = 1 } END { exit !found }' "$cases"
+}
+
 # run_case STEP CASE LIMIT_S COMMAND...: one process, unless it has a result already. 77, or a test that says so: skipped.
 run_case() {
   step=$1 name=$2 limit_s=$3
   shift 3
-  if awk -F '\t' -v step="$step" -v name="$name" '$1 == step && $2 == name { found = 1 } END { exit !found }' "$cases"; then
-    return 0
-  fi
+  ! has_result "$step" "$name" || return 0
   rest_s=$(left_s)
   [ "$rest_s" -gt 0 ] || return 0
   is_cut=""
@@ -91,16 +95,64 @@ run_case() {
   [ $result = passed ] || [ $result = skipped ] || say "$step: $name: $result"
 }
 
-# suite STEP LIMIT_S PROGRAM FILTER: the cases of a GoogleTest program. One that lists none has failed.
-suite() {
+# cases_of STEP LIMIT_S PROGRAM FILTER: the cases of a GoogleTest program, into STEP.list. One that lists none has failed.
+cases_of() {
   "$programs/$3" --gtest_list_tests "--gtest_filter=$4" 2>"$out/$1.errors" |
     awk '/^[^ ].*\.( |$)/ { suite = $1; next } /^ / { print suite $1 }' >"$out/$1.list"
   # shellcheck disable=SC2016
   [ -s "$out/$1.list" ] || run_case "$1" list "$2" sh -c 'cat "$0" && exit 1' "$out/$1.errors"
+  rm -f "$out/$1.errors"
+}
+
+# suite STEP LIMIT_S PROGRAM FILTER: each case in a process of its own, one after the other.
+suite() {
+  cases_of "$@"
   while IFS= read -r case_name; do
     run_case "$1" "$case_name" "$2" "$programs/$3" "--gtest_filter=$case_name"
   done <"$out/$1.list"
-  rm -f "$out/$1.list" "$out/$1.errors"
+  rm -f "$out/$1.list"
+}
+
+# wide_suite STEP LIMIT_S PROGRAM FILTER: many cases in a few processes beside each other, as opening a GPU takes longer
+# than most cases. What has not passed there, and what a process was at when it ended, runs again in a process of its own,
+# and that result counts.
+wide_suite() {
+  cases_of "$@"
+  passed_before=-1
+  while [ "$(left_s)" -gt 0 ]; do
+    awk -F '\t' -v step="$1" 'FILENAME == ARGV[1] { if ($1 == step) done[$2] = 1; next } !($1 in done)' \
+      "$cases" "$out/$1.list" >"$out/$1.rest"
+    passed=$(awk -F '\t' -v step="$1" '$1 == step { ++n } END { print n + 0 }' "$cases")
+    [ -s "$out/$1.rest" ] && [ "$passed" != "$passed_before" ] || break
+    passed_before=$passed
+    limit_s=$2
+    [ "$(left_s)" -ge "$limit_s" ] || limit_s=$(left_s)
+    shard=0
+    while [ $shard -lt "$width" ]; do
+      filter=$(awk -v n="$width" -v shard=$shard 'NR % n == shard' "$out/$1.rest" | paste -sd : -)
+      if [ -n "$filter" ]; then
+        timeout -k 10 "$limit_s" "$programs/$3" "--gtest_filter=$filter" >"$out/logs/$1.shard-$shard.log" 2>&1 </dev/null &
+      else
+        : >"$out/logs/$1.shard-$shard.log"
+      fi
+      shard=$((shard + 1))
+    done
+    wait
+    cat "$out/logs/$1".shard-*.log | sed -nE 's/^\[ +(OK|SKIPPED|FAILED|RUN) +\] ([^ ,]+).*/\1 \2 &/p' |
+      awk -v step="$1" -v alone="$out/$1.alone" '
+        $1 == "RUN" { began[$2] = 1; next }
+        !match($0, /\([0-9]+ ms\)$/) { next }
+        { milliseconds = substr($0, RSTART + 1) + 0 }
+        $1 == "OK" { delete began[$2]; printf "%s\t%s\tpassed\t%.0f\t0\n", step, $2, milliseconds / 1000 }
+        $1 == "SKIPPED" { delete began[$2]; printf "%s\t%s\tskipped\t%.0f\t0\n", step, $2, milliseconds / 1000 }
+        END { for (name in began) print name >alone }' >>"$cases"
+    [ -f "$out/$1.alone" ] || continue
+    while IFS= read -r case_name; do
+      run_case "$1" "$case_name" "$2" "$programs/$3" "--gtest_filter=$case_name"
+    done <"$out/$1.alone"
+    rm -f "$out/$1.alone"
+  done
+  rm -f "$out/$1.list" "$out/$1.rest"
 }
 
 tandem() { # STEP CASE LIMIT_S ARGUMENT...
@@ -117,16 +169,18 @@ step_machine() {
   run_case machine links 60 nvidia-smi topo -m
 }
 
-step_kernels() { suite kernels 120 kernels '*'; }
+step_kernels() { wide_suite kernels 120 kernels '*'; }
 step_failures() { suite failures 120 failures '*'; }
-step_engine() { suite engine 120 engine '*/cuda*'; }
-step_strategies() { suite strategies 120 strategies '*cuda*'; }
-step_tf_cases() { suite tf_cases 120 tf_cases 'Cases/*__cuda:Cases/*__cuda_graphs'; }
+step_engine() { wide_suite engine 120 engine '*/cuda*'; }
+step_strategies() { wide_suite strategies 120 strategies '*cuda*'; }
+step_tf_cases() { wide_suite tf_cases 120 tf_cases 'Cases/*__cuda:Cases/*__cuda_graphs'; }
 
 step_train() {
   for graphs in "" --graphs; do
     # shellcheck disable=SC2086
     tandem train "digits$graphs" 180 run "$scenarios/digits-gpu.yaml" --engine cuda $graphs --json -o "$out/digits$graphs.json"
+    # shellcheck disable=SC2086
+    tandem train "gpt$graphs" 180 run "$scenarios/gpt-tiny.yaml" --engine cuda --device-type gpu $graphs --json -o "$out/gpt$graphs.json"
   done
 }
 
@@ -145,11 +199,11 @@ step_compare() {
   [ ! -f "$out/machine-full.yaml" ] || topology=$out/machine-full.yaml
   [ -f "$topology" ] || { say "compare: no topology; calibrate first" && return 0; }
   for replicas in 1 2 4 8; do
-    for scenario in digits-gpu layers-small resnet50-hgx-h100 bert-large-hgx-h100; do
+    for scenario in digits-gpu gpt-tiny layers-small resnet50-hgx-h100 bert-large-hgx-h100; do
+      document=$out/compare-$scenario-$replicas.json
       tandem compare "$scenario-$replicas" 600 compare "$scenarios/$scenario.yaml" --engines cuda,sim --device-type gpu \
-        --topology "$topology" --replicas "$replicas" --json -o "$out/compare-$scenario-$replicas.json"
-      tandem compare "$scenario-$replicas-table" 600 compare "$scenarios/$scenario.yaml" --engines cuda,sim \
-        --device-type gpu --topology "$topology" --replicas "$replicas"
+        --topology "$topology" --replicas "$replicas" --json -o "$document"
+      [ ! -f "$document" ] || tandem compare "$scenario-$replicas-table" 60 report "$document"
     done
   done
   {

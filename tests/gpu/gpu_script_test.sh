@@ -14,13 +14,31 @@ ln -s "$3" "$scratch/bin/kernels"
 ln -s "$4" "$scratch/bin/failures"
 printf '#!/bin/sh\nexit 3\n' >"$scratch/bin/against_raw"
 printf '#!/bin/sh\n[ "$1" = --gtest_list_tests ] && printf "A.\\n  One\\n" || exec sleep 60\n' >"$scratch/bin/engine"
+# Three cases: the second ends its process, unless it is alone; the third is skipped.
+cat >"$scratch/bin/tf_cases" <<'END'
+#!/bin/sh
+[ "$1" != --gtest_list_tests ] || { printf 'A.\n  One  # GetParam() = 1\n  Two\n  Three\n' && exit 0; }
+filter=${1#--gtest_filter=}
+case :$filter: in *:A.One:*) printf '[ RUN      ] A.One\n[       OK ] A.One (1200 ms)\n' ;; esac
+case :$filter: in *:A.Two:*)
+  echo '[ RUN      ] A.Two'
+  [ "$filter" = A.Two ] || exit 134
+  echo '[       OK ] A.Two (0 ms)'
+  ;;
+esac
+case :$filter: in *:A.Three:*) printf '[ RUN      ] A.Three\n[  SKIPPED ] A.Three (0 ms)\n[  SKIPPED ] 1 test, listed below:\n' ;; esac
+END
 printf '#!/bin/sh\necho "no such folder" >&2; exit 134\n' >"$scratch/bin/strategies"
-chmod +x "$scratch/bin/against_raw" "$scratch/bin/engine" "$scratch/bin/strategies"
-export TANDEM_PROGRAMS="$scratch/bin" TANDEM_SCENARIOS="$sources/scenarios/examples"
+chmod +x "$scratch/bin/against_raw" "$scratch/bin/engine" "$scratch/bin/strategies" "$scratch/bin/tf_cases"
+mkdir "$scratch/scenarios"
+cp "$sources/scenarios/examples/digits-gpu.yaml" "$scratch/scenarios/"
+sed -e 's/^steps: .*/steps: 3/; s/^warmup_steps: .*/warmup_steps: 1/; /^expect:/,$d' \
+  "$sources/scenarios/examples/gpt-tiny.yaml" >"$scratch/scenarios/gpt-tiny.yaml"
+export TANDEM_PROGRAMS="$scratch/bin" TANDEM_SCENARIOS="$scratch/scenarios"
 gpu() { "$sources/tests/gpu/gpu.sh" --out "$scratch/out" "$@" >"$scratch/said" 2>&1; }
 
 gpu machine train failures || { cat "$scratch/said" && fail "a good run"; }
-has "$scratch/out/summary.txt" '^train +2 +0 +0 +0'
+has "$scratch/out/summary.txt" '^train +4 +0 +0 +0'
 has "$scratch/out/summary.txt" '^failures +4 +0 +0 +0'
 has "$scratch/out/logs/machine.versions.log" '^engines: .*cuda'
 has "$scratch/out/digits.json" '"engine": "cuda"'
@@ -33,6 +51,9 @@ has "$scratch/out/summary.txt" 'against_raw +all: failed, exit code 3'
 if gpu strategies; then fail "no cases are none"; fi
 has "$scratch/out/summary.txt" 'strategies +list: failed'
 has "$scratch/out/logs/strategies.list.log" 'no such folder'
+gpu tf_cases || fail "cases beside each other"
+has "$scratch/out/summary.txt" '^tf_cases +2 +0 +1 +0'
+has "$scratch/out/cases.tsv" '^tf_cases	A.One	passed	1	0$'
 if gpu --time 1 engine; then :; fi
 if grep -q '^engine' "$scratch/out/cases.tsv"; then fail "a case that was cut has a result"; fi
 if gpu unknown; then fail "an unknown step"; fi

@@ -52,7 +52,7 @@ device_models:
     collective_slowdown: {value: 1.12, provenance: measured, source: here, spread: 0.01}
     gemm_efficiency: 0.7
     rates:
-      - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, graph_op_overhead: 0.8us, graph_launch_overhead: 0.2us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 1.5}], kernels: {sum_axis: [{bytes: 1MiB, rate: 2GB/s}], relu: [{bytes: 1kB, rate: 9GB/s}, {bytes: 4kB, rate: 8GB/s}]}}
+      - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, graph_op_overhead: 0.8us, graph_launch_overhead: 0.2us, gemm_launch_overhead: 7us, record_overhead: 1.5us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 1.5}], kernels: {sum_axis: [{bytes: 1MiB, rate: 2GB/s}], relu: [{bytes: 1kB, rate: 9GB/s}, {bytes: 4kB, rate: 8GB/s}]}}
 link_models:
   nv: {kind: nvlink, bandwidth: 25GB/s, latency: 0.7us}
   net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed, transport: efa, hop_latency: {value: 75us, source: plug-in}}
@@ -181,6 +181,8 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   EXPECT_EQ(after.rates[0].kernels.at("sum_axis")[0].bytes, 1048576.0);
   EXPECT_DOUBLE_EQ(after.rates[0].graph_op_overhead_s, 0.8e-6);
   EXPECT_DOUBLE_EQ(after.rates[0].graph_launch_overhead_s, 0.2e-6);
+  EXPECT_DOUBLE_EQ(after.rates[0].gemm_launch_overhead_s, 7e-6);
+  EXPECT_DOUBLE_EQ(after.rates[0].record_overhead_s, 1.5e-6);
   expect_equal(after.gemm_efficiency, before.gemm_efficiency);
   EXPECT_EQ(after.rates[0].copy[0].bytes_per_s, before.rates[0].copy[0].bytes_per_s);
   EXPECT_EQ(after.rates[0].op_overhead_s, 2.5e-6);

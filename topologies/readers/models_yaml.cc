@@ -123,7 +123,9 @@ DeviceRates read_rates(const YamlReader& map) {
   for (const auto& [key, value] : {std::pair{"op_overhead", &rates.op_overhead_s},
                                    {"launch_overhead", &rates.launch_overhead_s},
                                    {"graph_op_overhead", &rates.graph_op_overhead_s},
-                                   {"graph_launch_overhead", &rates.graph_launch_overhead_s}}) {
+                                   {"graph_launch_overhead", &rates.graph_launch_overhead_s},
+                                   {"gemm_launch_overhead", &rates.gemm_launch_overhead_s},
+                                   {"record_overhead", &rates.record_overhead_s}}) {
     *value = map.optional(key).quantity(Dimension::seconds, {.zero_allowed = true});
   }
   for (const YamlReader& sample : map.optional("gemm").list()) {

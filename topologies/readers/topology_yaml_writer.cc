@@ -189,7 +189,9 @@ class Writer {
     for (const auto& [key, value] : {std::pair{"op_overhead", rates.op_overhead_s},
                                      {"launch_overhead", rates.launch_overhead_s},
                                      {"graph_op_overhead", rates.graph_op_overhead_s},
-                                     {"graph_launch_overhead", rates.graph_launch_overhead_s}}) {
+                                     {"graph_launch_overhead", rates.graph_launch_overhead_s},
+                                     {"gemm_launch_overhead", rates.gemm_launch_overhead_s},
+                                     {"record_overhead", rates.record_overhead_s}}) {
       if (value > 0) line("        {}: {}", key, exact(value, Dimension::seconds));
     }
     if (!rates.gemm.empty()) line("        gemm:");

@@ -46,14 +46,25 @@ std::optional<std::string> computation_problem(const LayersSettings& layers) {
   return fmt::format("tokens are bytes, and model '{}' tells {} of {} apart", layers.model.name, classes, kBytes);
 }
 
-// The copies of shared weights in the first and the last stage are in buckets of other sizes, of which a distributed
-// optimizer would give a device other parts.
+namespace {
+
+// A distributed optimizer divides the table that the first and the last stage share, apart from what follows it there.
+std::optional<DivisionProblem> tied_table_problem(const Model& model, const ParallelOptions& options) {
+  if (options.pipeline == 1 || !options.distributed_optimizer) return std::nullopt;
+  const auto shares = std::ranges::find_if(model.layers, &Layer::shared_weights);
+  if (shares == model.layers.end()) return std::nullopt;
+  const std::int64_t elements = shares->gemm->depth * shares->gemm->columns / options.tensor;
+  const std::int64_t devices = std::int64_t{options.data} * options.context;
+  if (elements % devices == 0) return std::nullopt;
+  return DivisionProblem{"strategy.distributed_optimizer",
+                         fmt::format("{} devices do not divide the {} elements of the table that layer '{}' shares",
+                                     devices, elements, shares->name)};
+}
+
+}  // namespace
+
 std::optional<DivisionProblem> computed_division_problem(const Model& model, const ParallelOptions& options) {
-  const bool shares = std::ranges::any_of(model.layers, &Layer::shared_weights);
-  if (shares && options.pipeline > 1 && options.distributed_optimizer) {
-    return DivisionProblem{"strategy.distributed_optimizer",
-                           "is not computed where the first and the last stage share weights"};
-  }
+  if (auto problem = tied_table_problem(model, options)) return problem;
   const std::vector<LayerFlow> flows = flow_of(model);
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const auto unless_divisible = [&](std::int64_t count, const char* what) -> std::optional<DivisionProblem> {

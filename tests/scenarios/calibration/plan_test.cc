@@ -46,7 +46,7 @@ TEST(CalibrationPlan, GoesToTheLargestProductsThatTimeAndMemoryAllow) {
   EXPECT_EQ(gemm_shapes(fitting(plan, 1), DType::f32, 1).size(), 1U) << "never nothing";
 }
 
-TEST(CalibrationPlan, MultipliesLongMatricesOnProcessors) {
+TEST(CalibrationPlan, MultipliesLongMatrices) {
   const Plan plan = plan_for(with_dtypes({DType::f32}), DeviceType::cpu, true, {});
   const auto longer = long_gemm_shapes(plan, DType::f32, 50e9);
   EXPECT_FALSE(longer.empty());
@@ -55,8 +55,9 @@ TEST(CalibrationPlan, MultipliesLongMatricesOnProcessors) {
     EXPECT_EQ(int{is_long(shape.m)} + int{is_long(shape.n)} + int{is_long(shape.k)}, 1) << label_of(shape);
   }
   EXPECT_TRUE(long_gemm_shapes(plan, DType::f32, 1e6).empty()) << "not even the grid can be measured";
-  EXPECT_TRUE(
-      long_gemm_shapes(plan_for(with_dtypes({DType::f32}), DeviceType::gpu, true, {}), DType::f32, 60e12).empty());
+  const Plan of_gpus = plan_for(with_dtypes({DType::f32}), DeviceType::gpu, true, {});
+  const auto all = long_gemm_shapes(of_gpus, DType::f32, 60e12), fewer = long_gemm_shapes(of_gpus, DType::f32, 8e12);
+  EXPECT_EQ(all.size(), 2 * fewer.size()) << "a slower GPU leaves the longest sides out";
 }
 
 TEST(CalibrationPlan, RepeatsWhatIsQuick) {

@@ -166,6 +166,23 @@ TEST(SimulatedMachine, TellsWhatOpsOfGraphsCost) {
   EXPECT_THAT(rates_of(model_of(found, "w0.gpu0"), 2, DType::f32).graph_op_overhead_s, about(0.75e-6));
 }
 
+TEST(SimulatedMachine, TellsWhatProductsAndRecordsCostTheHost) {
+  DeviceModel model = gpu_model();
+  model.op_overhead_s = figure(0.5e-6);
+  model.rates = {{.concurrency = 1,
+                  .dtype = DType::f32,
+                  .gemm_launch_overhead_s = 12e-6,
+                  .record_overhead_s = 2e-6,
+                  .gemm = {{.m = 1, .n = 1, .k = 1, .flops_per_s = kPeak}},
+                  .memory = {{.bytes = 1, .bytes_per_s = kMemory}},
+                  .copy = {}}};
+  const DeviceRates found = rates_of(model_of(calibrated(machine(1, model), 1), "w0.gpu0"), 1, DType::f32);
+  EXPECT_THAT(found.gemm_launch_overhead_s, about(12e-6));
+  EXPECT_THAT(found.record_overhead_s, about(2e-6, 1e-2));
+  const DeviceRates none = rates_of(model_of(calibrated(machine(1), 1), "w0.gpu0"), 1, DType::f32);
+  EXPECT_EQ(none.gemm_launch_overhead_s, 0) << "the GPU takes longer for such products than the host";
+}
+
 TEST(SimulatedMachine, GivesBackMemoryRatesOfEachType) {
   const Topology found = calibrated(machine(1), 1, {DType::f32, DType::bf16});
   for (const DType dtype : {DType::f32, DType::bf16}) {
