@@ -9,8 +9,8 @@ namespace tandem {
 // Returns so many numbers of [-1, 1) in the host's memory, in every call the same. Waits until they are there.
 Tensor random_values(Device& host, DType dtype, std::int64_t count);
 
-// Fills a tensor of floating-point numbers with them, repeated, on its device's compute stream; takes no other memory of
-// the device.
+// Fills a tensor of floating-point numbers with them, repeated, on its device's compute stream; takes no other memory
+// of the device.
 void fill_randomly(const Tensor& to, Device& host);
 
 }  // namespace tandem

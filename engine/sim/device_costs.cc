@@ -102,7 +102,8 @@ DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, const NodeUse
   }
   for (const auto& [dtype, rates] : nearest) {
     Curves& curves = curves_[dtype];
-    curves = {GemmSurface(rates->gemm), RateCurve(rates->memory), RateCurve(rates->copy), rates->gemm_launch_overhead_s};
+    curves = {GemmSurface(rates->gemm), RateCurve(rates->memory), RateCurve(rates->copy),
+              rates->gemm_launch_overhead_s};
     for (const auto& [name, samples] : rates->kernels) {
       if (!samples.empty()) curves.kernels.emplace(name, RateCurve(samples));
     }

@@ -184,8 +184,8 @@ void add_kernels(const Measurement& measurement, double in_record_s, Rates& rate
     rates.kernels[key.first][key.second] = rate_of(measurement, key.second, all, in_record_s);
 }
 
-// What is left of the time of a product that takes hardly longer than an op without work is too uncertain for a rate: it
-// has at most that of the fastest longer one of its type.
+// What is left of the time of a product that takes hardly longer than an op without work is too uncertain for a rate:
+// it has at most that of the fastest longer one of its type.
 void limit_short_products(Rates& rates, double in_record_s) {
   std::map<DType, double> fastest;
   const auto is_long = [in_record_s](const auto& product) {

@@ -56,8 +56,8 @@ Plan fitting(Plan plan, double memory_bytes);
 // side.
 std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s);
 
-// Returns the shapes of a type with one side beyond the grid that fit into another such budget of time, if the whole grid
-// fits into its own.
+// Returns the shapes of a type with one side beyond the grid that fit into another such budget of time, if the whole
+// grid fits into its own.
 std::vector<GemmShape> long_gemm_shapes(const Plan& plan, DType dtype, double flops_per_s);
 
 // Returns how often a shape is multiplied in each round.

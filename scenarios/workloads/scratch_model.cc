@@ -32,7 +32,7 @@ std::shared_ptr<const ScratchMemory> memory_for(std::span<const std::unique_ptr<
   ScratchMemory memory{.operands = {.left = filled(device, sizes.left, storage),
                                     .right = filled(device, sizes.right, storage),
                                     .result = filled(device, sizes.result, storage),
-                                   .keeps_left = keeps_values}};
+                                    .keeps_left = keeps_values}};
   if (division.tensor == 1 && !divides_rows) return std::make_shared<const ScratchMemory>(std::move(memory));
   memory.whole = filled(device, exchanged, storage);
   if (divides_rows) memory.rows = filled(device, exchanged, storage);

@@ -14,8 +14,7 @@ namespace tandem {
 class ScratchModel final : public TrainableModel {
  public:
   // `is_measured`: its time on GPUs depends on the values.
-  ScratchModel(LayersSettings settings, bool is_measured)
-      : settings_(std::move(settings)), is_measured_(is_measured) {}
+  ScratchModel(LayersSettings settings, bool is_measured) : settings_(std::move(settings)), is_measured_(is_measured) {}
 
   const Model& model() const override { return settings_.model; }
   const TrainingSettings& settings() const override { return settings_; }

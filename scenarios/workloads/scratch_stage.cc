@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kRate = 1e-3;  // of learning, without meaning
 
-// A GPU's units for products of matrices need operands that begin at multiples of 16 bytes, to which frameworks align the
-// tensors of a buffer; here they follow each other without gaps. Tensors without data are aligned.
+// A GPU's units for products of matrices need operands that begin at multiples of 16 bytes, to which frameworks align
+// the tensors of a buffer; here they follow each other without gaps. Tensors without data are aligned.
 bool suits(const Tensor& tensor, const Device& device) {
   constexpr std::uintptr_t kAlignment = 16;
   return device.id().type != DeviceType::gpu || reinterpret_cast<std::uintptr_t>(tensor.data()) % kAlignment == 0;
@@ -112,7 +112,8 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
   const Layer& part = layers_[layer];
   const bool has_own_type = settings_.parameter_type() == settings_.storage();
   Scratch scratch = memory_->operands;
-  if (part.has_weights() && tensors.parameters && suits(tensors.parameters, device_)) scratch.right = tensors.parameters;
+  if (part.has_weights() && tensors.parameters && suits(tensors.parameters, device_))
+    scratch.right = tensors.parameters;
   Tensor of_weights = part.has_weights() && has_own_type ? tensors.gradients : Tensor();
   if (of_weights && !suits(of_weights, device_)) of_weights = {};
   const LayerOps ops(stream, part, pass.examples, settings_.dtype);

@@ -43,15 +43,14 @@ Stage::Stage(const MeshSeat& seat, const TrainableModel& model, const ParallelOp
   if (of_rows_ > 0 && model.has_values()) row_sums_ = device_.allocate(settings_.parameter_type(), {of_rows_});
   for (int i = 0; i < options.micro_batches; ++i) make_exchanges(pass(i).examples);
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.parameter_type()));
-  parameters_.emplace(device_,
-                      GradientBuckets(parts_, of_experts_,
-                                      {.elements = is_first() || is_last() ? shared_ : 0, .is_copy = tied_ > 0},
-                                      settings_.bucket_bytes, element_bytes, seat.groups,
-                                      options.distributed_optimizer),
-                      StageParameters::Settings{.stored = settings_.parameter_type(),
-                                                .used = settings_.storage(),
-                                                .divides_state = options.distributed_optimizer,
-                                                .overlaps_gather = options.overlap_gather});
+  parameters_.emplace(
+      device_,
+      GradientBuckets(parts_, of_experts_, {.elements = is_first() || is_last() ? shared_ : 0, .is_copy = tied_ > 0},
+                      settings_.bucket_bytes, element_bytes, seat.groups, options.distributed_optimizer),
+      StageParameters::Settings{.stored = settings_.parameter_type(),
+                                .used = settings_.storage(),
+                                .divides_state = options.distributed_optimizer,
+                                .overlaps_gather = options.overlap_gather});
   open_channels();
 }
 

@@ -229,10 +229,10 @@ double least_of_all_reduce(const Pair& pair) {
   return kOfCopies * pair.raw_s / (pair.raw_s + kMeetingS);
 }
 
-// Bounds from three runs on an H100 (2026-11-26), whose host took 3.6 to 4.7 us for a bare launch. Products keep the host
-// so little that what is left is the noise of clocks. Of graphs Tandem launches a few, the first after 32 ops, where a
-// declared capture is one launch. Small kernels without records have one plain event for some dozens of them. With
-// records they have an event each for their times, which the bare ones have not.
+// Bounds from three runs on an H100 (2026-11-26), whose host took 3.6 to 4.7 us for a bare launch. Products keep the
+// host so little that what is left is the noise of clocks. Of graphs Tandem launches a few, the first after 32 ops,
+// where a declared capture is one launch. Small kernels without records have one plain event for some dozens of them.
+// With records they have an event each for their times, which the bare ones have not.
 bool compare(const Sizes& sizes) {
   fmt::print("{:<44}  {:>12}  {:>12}  {:>6}  {:>6}\n", "", "Tandem (us)", "bare (us)", "speed", "bound");
   bool is_good = print(fmt::format("{} products of {} x {} bf16", sizes.products, sizes.matrix, sizes.matrix),

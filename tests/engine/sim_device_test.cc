@@ -88,12 +88,12 @@ TEST(SimDevice, OpsOfGraphsCostWhatTheModelSaysOfThem) {
 // A GPU computes 64 small products in the time of one with 64 times as many rows.
 TEST(SimDevice, AGpuComputesABatchOfProductsTogether) {
   StarOptions star;
-  star.gpu.rates = {{.concurrency = 1,
-                     .dtype = DType::f32,
-                     .gemm = {{.m = 32, .n = 32, .k = 32, .flops_per_s = 1e9},
-                              {.m = 2048, .n = 32, .k = 32, .flops_per_s = 60e9}},
-                     .memory = {{.bytes = 1, .bytes_per_s = 1e12}},
-                     .copy = {}}};
+  star.gpu.rates = {
+      {.concurrency = 1,
+       .dtype = DType::f32,
+       .gemm = {{.m = 32, .n = 32, .k = 32, .flops_per_s = 1e9}, {.m = 2048, .n = 32, .k = 32, .flops_per_s = 60e9}},
+       .memory = {{.bytes = 1, .bytes_per_s = 1e12}},
+       .copy = {}}};
   const Timeline timeline = simulate(gpu_workers(make_star(star), 1), [](Worker& worker) {
     Device& gpu = *worker.devices()[0];
     const Tensor one = gpu.allocate(DType::f32, {64, 32, 32});

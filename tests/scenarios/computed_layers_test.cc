@@ -84,10 +84,11 @@ const std::vector<Way> kWays{
     {"divided_state", "name: mesh, data: 4, distributed_optimizer: true"},
     {"divided_state_gathered_late",
      "name: mesh, data: 2, tensor: 2, distributed_optimizer: true, overlap_gather: true"},
-    {"divided_state_of_tied_tables", "name: mesh, data: 4, pipeline: 2, micro_batches: 2, distributed_optimizer: true", 8},
+    {"divided_state_of_tied_tables", "name: mesh, data: 4, pipeline: 2, micro_batches: 2, distributed_optimizer: true",
+     8},
     {"divided_state_of_tied_parts",
-     "name: mesh, data: 2, tensor: 2, pipeline: 2, micro_batches: 4, distributed_optimizer: true, overlap_gather: true", 8,
-     ", sequence_parallel: true"},
+     "name: mesh, data: 2, tensor: 2, pipeline: 2, micro_batches: 4, distributed_optimizer: true, overlap_gather: true",
+     8, ", sequence_parallel: true"},
     {"adam", "name: mesh, data: 2, tensor: 2", 4, ""},
     {"all", "name: mesh, data: 2, tensor: 2, pipeline: 2, micro_batches: 2, distributed_optimizer: false", 8,
      ", sequence_parallel: true, activation_checkpointing: true"},
@@ -237,9 +238,12 @@ TEST(ComputedLayersReader, SaysWhatCannotBeComputed) {
   EXPECT_THAT(refusal_of("model: gpt_tiny, sizes: {tokens: 8192}"), HasSubstr("4708 bytes"));
   EXPECT_THAT(refusal_of("model: gpt_tiny, values: none, dropout: 0.1"), HasSubstr(""));
   EXPECT_EQ(refusal_of("model: gpt_tiny"), "");
-  const Way uneven{"tied", "name: mesh, pipeline: 2, data: 3, distributed_optimizer: true", 6};
-  EXPECT_THAT([&] { parse_scenario(text_of(uneven, kThreads), "tied.yaml"); },
-              ThrowsMessage<InputError>(HasSubstr("3 devices do not divide the 16384 elements of the table")));
+  const Scenario tied = parse_scenario(text_of({"tied", "name: one_device", 1}, kThreads), "tied.yaml");
+  const auto problem = computed_division_problem(std::get<LayersSettings>(tied.workload.kind).model,
+                                                 {.data = 3, .pipeline = 2, .distributed_optimizer = true});
+  ASSERT_TRUE(problem.has_value());
+  EXPECT_EQ(problem->path, "strategy.distributed_optimizer");
+  EXPECT_THAT(problem->message, HasSubstr("3 devices do not divide the 16384 elements of the table"));
 }
 
 }  // namespace
