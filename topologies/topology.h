@@ -65,8 +65,24 @@ struct DeviceRates {
   // The same as `memory` for kernels that were measured by themselves; the names are among kMeasuredKernels.
   std::map<std::string, std::vector<RateSample>> kernels{};
 };
-inline constexpr std::array<std::string_view, 6> kMeasuredKernels{"add_bias",      "copy_many", "relu",
-                                                                  "relu_gradient", "softmax",   "sum_axis"};
+inline constexpr std::array<std::string_view, 18> kMeasuredKernels{"add_bias",
+                                                                   "copy_many",
+                                                                   "copy_strided",
+                                                                   "dropout",
+                                                                   "gelu",
+                                                                   "gelu_gradient",
+                                                                   "normalize",
+                                                                   "normalize_gradient",
+                                                                   "normalize_parameters",
+                                                                   "relu",
+                                                                   "relu_gradient",
+                                                                   "rotary",
+                                                                   "row_softmax",
+                                                                   "row_softmax_gradient",
+                                                                   "silu",
+                                                                   "silu_gradient",
+                                                                   "softmax",
+                                                                   "sum_axis"};
 
 // How long a thread takes to begin on a core that has been idle for so long.
 struct WakeUp {

@@ -19,13 +19,15 @@ void copy_run(Unit* to, const Unit* from, std::int64_t count, std::int64_t to_st
 template <typename Unit>
 void copy_elements(const kernel::CopyStrided& op) {
   const auto& [sizes, to_first, from_first, to_strides, from_strides] = op.copy;
+  if (sizes[3] == 0) return;
+  Unit* const first_to = elements<Unit>(op.to) + to_first;
+  const Unit* const first_from = elements<const Unit>(op.from) + from_first;
   for (std::int64_t x = 0; x < sizes[0]; ++x) {
     for (std::int64_t y = 0; y < sizes[1]; ++y) {
       for (std::int64_t z = 0; z < sizes[2]; ++z) {
-        Unit* to = elements<Unit>(op.to) + to_first + x * to_strides[0] + y * to_strides[1] + z * to_strides[2];
-        const Unit* from = elements<const Unit>(op.from) + from_first + x * from_strides[0] + y * from_strides[1] +
-                           z * from_strides[2];
-        if (sizes[3] > 0) copy_run(to, from, sizes[3], to_strides[3], from_strides[3]);
+        Unit* const to = first_to + x * to_strides[0] + y * to_strides[1] + z * to_strides[2];
+        const Unit* const from = first_from + x * from_strides[0] + y * from_strides[1] + z * from_strides[2];
+        copy_run(to, from, sizes[3], to_strides[3], from_strides[3]);
       }
     }
   }

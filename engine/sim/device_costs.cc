@@ -13,6 +13,7 @@
 #include "engine/kernel_operands.h"
 #include "engine/sim/kernel_constants.h"
 #include "engine/sim/kernel_errors.h"
+#include "engine/sim/measured_kernels.h"
 #include "topologies/base/portable_math.h"
 #include "topologies/figures.h"
 
@@ -47,17 +48,6 @@ std::optional<KernelCosts> kernel_costs_of(const DeviceModel& model) {
                       .clock_hz = model.boost_clock_hz.value,
                       .memory_bandwidth = bandwidth,
                       .memory_latency_s = model.memory_latency_s.value});
-}
-
-// Returns the kernel's name among kMeasuredKernels, or nothing.
-std::string_view measured_name(const Kernel& kernel) {
-  if (std::holds_alternative<kernel::AddBias>(kernel)) return "add_bias";
-  if (std::holds_alternative<kernel::CopyMany>(kernel)) return "copy_many";
-  if (std::holds_alternative<kernel::Relu>(kernel)) return "relu";
-  if (std::holds_alternative<kernel::ReluGradient>(kernel)) return "relu_gradient";
-  if (std::holds_alternative<kernel::SoftmaxCrossEntropy>(kernel)) return "softmax";
-  if (std::holds_alternative<kernel::SumAxis>(kernel)) return "sum_axis";
-  return {};
 }
 
 // Nothing for what is no product of matrices.
@@ -134,7 +124,7 @@ double DeviceCosts::usual_op_s(const Op& op) const {
   }
   if (kernels_ && !std::holds_alternative<kernel::HostFunction>(op.kernel)) return kernel_s(op);
   if (const std::optional<ProductShape> product = product_of(op.kernel)) return gemm_s(*product, op.cost);
-  if (const RateCurve* own = own_curve(op)) return curve_s(*own, op.cost.bytes, "element-wise work");
+  if (const RateCurve* own = own_curve(op)) return curve_s(*own, measured_bytes(op), "element-wise work");
   const double memory = memory_s(op.cost.bytes, op.cost.dtype);
   if (op.cost.flops <= 0) return memory;
   // Element-wise ops are bound by memory on every device that has a rate for their type; those of types without a rate

@@ -115,82 +115,10 @@ void measure_memory_of(Worker& worker, const Plan& plan, DType dtype) {
   }
 }
 
-constexpr std::int64_t kColumns = 128;
-
-// Makes an op of a kernel that reads and writes about `bytes`. Its rows are as long as is usual.
-Op kernel_of(std::string_view name, std::int64_t bytes, Pool& pool, const Tensor& sums, const Tensor& labels) {
-  constexpr std::int64_t kClasses = 16;
-  const auto rows_of = [&](std::int64_t passes, std::int64_t columns) {
-    return std::max<std::int64_t>(1, bytes / (4 * passes * columns));
-  };
-  if (name == "add_bias") return op::add_bias(pool.take_matrix(rows_of(2, kColumns), kColumns), pool.take(kColumns));
-  if (name == "sum_axis") {
-    return op::sum_axis(sums, pool.take_matrix(rows_of(1, kColumns), kColumns), 0);
-  }
-  if (name == "softmax") {
-    const std::int64_t rows = std::min(rows_of(2, kClasses), labels.element_count());
-    return op::softmax_cross_entropy({.loss = sums.flat_slice(0, 1),
-                                      .gradient = pool.take_matrix(rows, kClasses),
-                                      .correct = {},
-                                      .logits = pool.take_matrix(rows, kClasses),
-                                      .labels = labels.flat_slice(0, rows)});
-  }
-  const Tensor to = pool.take(rows_of(name == "relu_gradient" ? 3 : 2, 1));
-  if (name == "relu") return op::relu(to, to);
-  if (name == "relu_gradient") return op::relu_gradient(to, to, pool.take(to.element_count()));
-  return op::copy_many({to}, {pool.take(to.element_count())});
-}
-
-// Gradients are packed, and what was reduced is unpacked, by another stream than the one that has written them.
-void write_on_other_stream(Device& device, const kernel::CopyMany& copy) {
-  Stream& other = device.stream(kCommunicationStream);
-  for (const Tensor& source : copy.from) {
-    Op op = op::fill(source, 0);
-    op.name = kBlockerLabel;
-    other.launch(std::move(op));
-  }
-  device.compute_stream().wait(other.record());
-}
-
-bool is_measured(std::string_view kernel, std::int64_t bytes) {
-  constexpr std::int64_t kMostOfSoftmax = 96 << 10;  // its rate is that of its arithmetic, at any size
-  return kernel != "softmax" || bytes <= kMostOfSoftmax;
-}
-
 }  // namespace
 
 void measure_memory(Worker& worker, const Plan& plan) {
   for (const DType dtype : plan.memory_dtypes) measure_memory_of(worker, plan, dtype);
-}
-
-void measure_kernels(Worker& worker, const Plan& plan) {
-  if (plan.kernel_bytes.empty()) return;
-  std::vector<Pool> pools = pools_of(worker, DType::f32, plan.pool_bytes, plan.pool_bytes);
-  std::vector<Tensor> labels, sums;
-  for (Device* device : worker.devices()) {
-    labels.push_back(device->allocate(DType::i32, {largest(plan.kernel_bytes) / 4}));
-    device->compute_stream().launch(op::fill(labels.back(), 0));
-    sums.push_back(device->allocate(DType::f32, {kColumns}));
-  }
-  for (int round = 0; round < plan.repetitions; ++round) {
-    plan.begin_round();
-    for (const std::string_view name : kMeasuredKernels) {
-      for (const std::int64_t bytes : plan.kernel_bytes) {
-        if (!is_measured(name, bytes)) continue;
-        for (int i = 0; i < kPerRound; ++i) {
-          for (std::size_t d = 0; d < pools.size(); ++d) {
-            Op op = kernel_of(name, bytes, pools[d], sums[d], labels[d]);
-            op.name = kernel_label(name, bytes);
-            Device& device = *worker.devices()[d];
-            if (name == "copy_many") write_on_other_stream(device, std::get<kernel::CopyMany>(op.kernel));
-            device.compute_stream().launch(std::move(op));
-          }
-          if (name == "copy_many") synchronize_all(worker);
-        }
-        synchronize_all(worker);
-      }
-    }
-  }
 }
 
 // Each device copies from the next one on the same physical device; a device that is alone there copies within itself.

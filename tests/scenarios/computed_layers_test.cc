@@ -243,7 +243,7 @@ TEST(ComputedLayersReader, SaysWhatCannotBeComputed) {
                                                  {.data = 3, .pipeline = 2, .distributed_optimizer = true});
   ASSERT_TRUE(problem.has_value());
   EXPECT_EQ(problem->path, "strategy.distributed_optimizer");
-  EXPECT_THAT(problem->message, HasSubstr("3 devices do not divide the 16384 elements of the table"));
+  EXPECT_THAT(problem->message, HasSubstr("3 devices do not divide the 8192 elements of the table"));
 }
 
 }  // namespace
