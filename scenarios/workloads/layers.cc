@@ -22,8 +22,6 @@ void LayersWorkload::prepare() {
   const Scope scope = strategy_.scope();
   divide_into_buckets();
   create_variables();
-  first_learner_ = static_cast<std::size_t>(
-      std::ranges::find_if(layers(), [](const Layer& layer) { return layer.gemm.has_value(); }) - layers().begin());
   model_->make_batch(0, host());
   const std::vector<Device*>& devices = strategy_.extended().worker_devices();
   const BatchShare share = batch_share(global_batch_, strategy_);
@@ -228,7 +226,7 @@ void LayersWorkload::layer_backward(const Replica& replica, const Pass& pass, st
     compute_forward(computation, i, pass, tensors(replica, i));
   }
   const LayerTensors mine = tensors(replica, layer);
-  compute_gradients(computation, layer, pass, mine, layer != first_learner_ || model_->has_values());
+  compute_gradients(computation, layers(), layer, pass, mine);
   if (!pass.is_first && layers()[layer].parameters() > 0) computation.launch(Work::accumulation, layer, pass, mine);
 }
 

@@ -73,7 +73,6 @@ class LayersWorkload final : public Workload {
   Strategy& strategy_;
   std::vector<Bucket> buckets_;                // in the order of the backward pass
   std::vector<std::int64_t> first_gradients_;  // of each layer
-  std::size_t first_learner_ = 0;              // the first layer with a product, whose input needs no gradient
   GradientUpdates updates_;
   std::vector<Replica> replicas_;
   std::int64_t step_ = 0;

@@ -6,16 +6,16 @@ namespace tandem {
 namespace {
 
 // Returns whether the gradient of the layer's input is needed: nothing learns before the first layer with parameters.
-bool has_parameters_before(const std::vector<Layer>& layers, std::size_t index) {
-  return std::any_of(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(index),
-                     [](const Layer& layer) { return layer.parameters() > 0; });
-}
-
 std::int64_t next_multiple(std::int64_t total, std::int64_t multiple) {
   return (total + multiple - 1) / multiple * multiple;
 }
 
 }  // namespace
+
+bool has_parameters_before(const std::vector<Layer>& layers, std::size_t index) {
+  return std::any_of(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(index),
+                     [](const Layer& layer) { return layer.parameters() > 0; });
+}
 
 std::int64_t LayerExchanges::most() const {
   return std::max(

@@ -25,6 +25,9 @@ struct LayerExchanges {
   std::int64_t most() const;
 };
 
+// Whether something learns before layer number `index`; otherwise its input needs no gradient.
+bool has_parameters_before(const std::vector<Layer>& layers, std::size_t index);
+
 // Returns the exchanges of layer number `index` of a model, of which the device has `part` (divided_layer()), on
 // `examples` examples.
 LayerExchanges layer_exchanges(const std::vector<Layer>& layers, std::size_t index, const Layer& part,

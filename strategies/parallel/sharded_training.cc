@@ -22,9 +22,6 @@ ShardedTraining::ShardedTraining(Worker& worker, TrainableModel& model, const Pa
   divide_into_units();
   const bool shares = std::ranges::any_of(layers(), [](const Layer& layer) { return layer.shared_weights; });
   if (shares && model.has_values()) shared_unit_ = places_[table()].unit;
-  first_learner_ = static_cast<std::size_t>(
-      std::find_if(layers().begin(), layers().end(), [](const Layer& layer) { return layer.gemm.has_value(); }) -
-      layers().begin());
   model_.make_batch(0, worker_.cpu());
   for (std::size_t i = 0; i < mesh_.local_devices().size(); ++i) replicas_.push_back(make_replica(i));
 }
@@ -186,8 +183,7 @@ void ShardedTraining::layer_backward(const Replica& replica, Pass pass, std::siz
     const bool is_at_hand = places_[i].unit == places_[layer].unit;
     compute_forward(*replica.computation, i, pass, is_at_hand ? tensors(replica, i, unit, {}) : LayerTensors());
   }
-  compute_gradients(*replica.computation, layer, pass, tensors(replica, layer, unit, gradients),
-                    layer != first_learner_ || model_.has_values());
+  compute_gradients(*replica.computation, layers(), layer, pass, tensors(replica, layer, unit, gradients));
 }
 
 std::int64_t ShardedTraining::most_parameters() const {

@@ -60,8 +60,7 @@ class ShardedTraining final : public DividedTraining {
   ParallelOptions options_;
   std::vector<Place> places_;  // of each layer
   std::vector<ShardedParameters::Unit> units_;
-  int shared_unit_ = -1;           // the unit of the table, where other layers share its weights; -1: none
-  std::size_t first_learner_ = 0;  // the first layer with a product, whose input needs no gradient
+  int shared_unit_ = -1;  // the unit of the table, where other layers share its weights; -1: none
   DeviceMesh mesh_;
   GroupCollectives group_;
   std::vector<Replica> replicas_;
