@@ -16,6 +16,7 @@ struct BatchedGemm {
   double alpha = 1, beta = 0;
 };
 
+inline constexpr double kFlopsOfSoftmax = 6;  // for each element that its row sees
 struct SoftmaxSettings {
   double scale = 1;
   std::int64_t queries = 0, first_query = 0;

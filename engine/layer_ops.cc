@@ -69,7 +69,8 @@ Op softmax(Tensor to, Tensor a, SoftmaxSettings settings) {
   check_floating(a, "softmax");
   TANDEM_REQUIRE(settings.queries >= 0 && settings.first_query >= 0, "softmax of queries below 0");
   const double seen = seen_of(a, columns_of(a, "softmax"), settings);
-  const OpCost cost{6 * seen, seen * static_cast<double>(size_of(a.dtype())) + bytes_of(to), to.dtype()};
+  const OpCost cost{kernel::kFlopsOfSoftmax * seen, seen * static_cast<double>(size_of(a.dtype())) + bytes_of(to),
+                    to.dtype()};
   static const Name kName("softmax");
   return make(kName, cost, kernel::Softmax{std::move(to), std::move(a), settings});
 }

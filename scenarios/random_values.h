@@ -1,5 +1,5 @@
 // Numbers without meaning for work that is measured: a GPU draws less power for products of zeros than for those of
-// others, and so computes them at higher clocks.
+// other numbers, and so computes them at higher clocks.
 #pragma once
 
 #include "engine/device.h"

@@ -65,6 +65,8 @@ struct DeviceRates {
   // The same as `memory` for kernels that were measured by themselves; the names are among kMeasuredKernels.
   std::map<std::string, std::vector<RateSample>> kernels{};
 };
+// `softmax` is kernel::SoftmaxCrossEntropy, `row_softmax` kernel::Softmax, `normalize_parameters` the gradients of a
+// norm's parameters; the others are named as their kernels.
 inline constexpr std::array<std::string_view, 18> kMeasuredKernels{"add_bias",
                                                                    "copy_many",
                                                                    "copy_strided",

@@ -20,35 +20,32 @@ Nanoseconds host_ns() {
 }
 
 // Spins, because the host notices an event the later, the more rarely it looks.
-bool GpuClock::try_anchor(double timeout_s) {
+std::optional<GpuClock::Anchor> GpuClock::try_anchor(double timeout_s) {
   const Nanoseconds before = host_ns(), latest = before + static_cast<Nanoseconds>(timeout_s * 1e9);
   auto event = events_.record(stream_, Timing::measured);
   Nanoseconds after = before;
   for (cudaError_t state = cudaErrorNotReady; state != cudaSuccess;) {
     state = query(event->handle());
     after = host_ns();
-    if (state == cudaErrorNotReady && after > latest) return false;
+    if (state == cudaErrorNotReady && after > latest) return std::nullopt;
     if (state != cudaErrorNotReady) check(state, "cudaEventQuery", "the clock");
   }
   const Nanoseconds half = (after - before) / 2;
-  anchors_.push_back({std::move(event), before + half, half});
   compared_at_ns_ = after;
-  return true;
+  return Anchor{std::move(event), before + half, half};
 }
 
 // Takes the quickest of several, since the first one wakes the GPU up.
 bool GpuClock::add_anchor(double timeout_s) {
   constexpr int kTries = 4;
-  const std::size_t before = anchors_.size();
-  for (int i = 0; i < kTries && try_anchor(timeout_s); ++i) {
+  std::optional<Anchor> best;
+  for (int i = 0; i < kTries; ++i) {
+    std::optional<Anchor> anchor = try_anchor(timeout_s);
+    if (!anchor) break;
+    if (!best || anchor->error_ns < best->error_ns) best = std::move(anchor);
   }
-  if (anchors_.size() == before) return false;
-  const auto first = anchors_.begin() + static_cast<std::ptrdiff_t>(before);
-  const auto best = std::min_element(
-      first, anchors_.end(), [](const Anchor& one, const Anchor& other) { return one.error_ns < other.error_ns; });
-  std::iter_swap(first, best);
-  anchors_.erase(first + 1, anchors_.end());
-  return true;
+  if (best) anchors_.push_back(std::move(*best));
+  return best.has_value();
 }
 
 bool GpuClock::start(double timeout_s) {

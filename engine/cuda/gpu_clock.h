@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "engine/cuda/gpu_events.h"
@@ -49,7 +50,7 @@ class GpuClock {
     std::shared_ptr<GpuEvent> event;
     Nanoseconds at_ns = 0, error_ns = 0;
   };
-  bool try_anchor(double timeout_s);
+  std::optional<Anchor> try_anchor(double timeout_s);
   bool add_anchor(double timeout_s);
   Anchor& nearest(Nanoseconds at_ns);
   static Nanoseconds time_of(const GpuEvent& event, const Anchor& anchor);

@@ -238,7 +238,7 @@ double DeviceCosts::launch_overhead_of(const Op& op) const {
   if (!goes_in_graph(op)) {
     const Curves* measured = product_of(op.kernel) ? curves(op.cost.dtype) : nullptr;
     const bool has_own = measured != nullptr && measured->gemm_launch_s > 0;
-    return record_overhead_s_ + (has_own ? measured->gemm_launch_s : launch_overhead_s());
+    return has_own ? measured->gemm_launch_s : launch_overhead_s();
   }
   use(&has_graphs_);
   return shared(graph_launch_overhead_s_, model_->graph_launch_overhead_s, "launch overhead in graphs");

@@ -64,6 +64,7 @@ class DeviceCosts {
   // The overheads of this op, in a graph or by itself.
   double launch_overhead_of(const Op& op) const;
   double op_overhead_of(const Op& op) const;
+  double record_overhead_of(const Op& op) const { return goes_in_graph(op) ? 0 : record_overhead_s_; }
   // The time until a thread that sleeps begins with work that is given to it.
   double wake_up_s() const {
     use(&model_->wake_up_s);

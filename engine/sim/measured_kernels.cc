@@ -26,10 +26,10 @@ std::string_view measured_name(const Kernel& kernel) {
   return {};
 }
 
-// A causal softmax takes exponentials of what its rows see (6 flops each), and only writes the rest.
+// A causal softmax takes exponentials of what its rows see, and only writes the rest.
 double measured_bytes(const Op& op) {
   if (!std::holds_alternative<kernel::Softmax>(op.kernel)) return op.cost.bytes;
-  return op.cost.flops / 6 * 2 * static_cast<double>(size_of(op.cost.dtype));
+  return op.cost.flops / kernel::kFlopsOfSoftmax * 2 * static_cast<double>(size_of(op.cost.dtype));
 }
 
 }  // namespace tandem::sim

@@ -32,7 +32,8 @@ void SimStream::launch(Op op) {
   const double in_use = device_.node_peak_bytes();
   const double seconds = recorded_s ? 0 : device_.costs().op_overhead_of(op) + device_.costs().op_s(op, in_use);
   const double alone_s = recorded_s ? *recorded_s : device_.costs().op_alone_s(op, in_use);
-  const double issue_s = device_.costs().launch_overhead_of(op) * op.cost.kernels + op.cost.issue_s;
+  const double launches_s = device_.costs().launch_overhead_of(op) * op.cost.kernels;
+  const double issue_s = launches_s + device_.costs().record_overhead_of(op) + op.cost.issue_s;
   check_duration(op, device_, seconds + alone_s + issue_s);
   Record record = make_record(RecordKind::op, op.category, op.name);
   record.bytes = op.cost.bytes;

@@ -8,6 +8,8 @@
 namespace tandem::calibration {
 namespace {
 
+constexpr double kEventResolutionS = 0.5e-6;  // of the times of work on GPUs: that of CUDA's events
+
 // Returns at least one step of the clock, because everything takes some time.
 double duration_s(const Record& record) {
   return static_cast<double>(std::max<Nanoseconds>(1, record.end_ns - record.start_ns)) * 1e-9;
@@ -261,8 +263,10 @@ std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copie
     f32.graph_launch_overhead_s = graphs->launch.median;
   }
   if (!measurement.findings.unrecorded.empty()) {
+    std::vector<double> without_s;
+    for (const TinyOp& op : measurement.findings.unrecorded) without_s.push_back(op.idle_s);
     const double with_records_s = middle_of(intervals_of(measurement, kTinyOpLabel)).median;
-    f32.record_overhead_s = std::max(0.0, with_records_s - overheads.launch.median);
+    f32.record_overhead_s = std::max(0.0, with_records_s - middle_of(without_s).median);
   }
   for (const auto& [dtype, products] : measurement.findings.small_products) {
     const double launch_s = overheads_from(products).launch.median;
@@ -285,8 +289,6 @@ std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copie
   }
   return list;
 }
-
-constexpr double kEventResolutionS = 0.5e-6;  // of the times of work on GPUs: that of CUDA's events
 
 std::vector<LinkFigures> links_of(const Measurement& measurement) {
   const double in_record_s = overheads_of(measurement).in_record_s;

@@ -1,9 +1,10 @@
 // Measures kernels whose rates are not those of element-wise ops.
+#include <algorithm>
 #include <array>
-#include <utility>
 
 #include "engine/layer_ops.h"
 #include "scenarios/calibration/stages.h"
+#include "topologies/base/error.h"
 
 namespace tandem::calibration {
 namespace {
@@ -92,6 +93,7 @@ Op kernel_of(std::string_view name, std::int64_t bytes, Pool& pool, const Extras
   if (name == "dropout") return op::dropout(matrix(2), matrix(2), 0.1, 1, {});
   if (name == "rotary") return op::rotary(matrix(2), matrix(2), {.width = kColumns / 2, .positions = 64});
   if (name == "copy_strided") return split_heads(bytes, pool);
+  TANDEM_CHECK(name == "relu" || name == "relu_gradient" || name == "copy_many", "a kernel that nothing measures");
   const Tensor to = pool.take(rows_of(bytes, name == "relu_gradient" ? 3 : 2, 1));
   if (name == "relu") return op::relu(to, to);
   if (name == "relu_gradient") return op::relu_gradient(to, to, pool.take(to.element_count()));

@@ -275,8 +275,7 @@ void run_products_program(Worker& worker, const Plan& plan, std::map<DType, std:
     std::vector<Pool> pools = pools_of(worker, storage_of(dtype), kKept * size * kLargest * kLargest, 0);
     const auto launch = [&](std::size_t d, int count) {
       for (int i = 0; i < count; ++i) {
-        const std::int64_t m = side(i), n = side(i / 3),
-                           k = side(i / 9);  // as in a step, each other than the one before
+        const std::int64_t m = side(i), n = side(i / 3), k = side(i / 9);  // as in a step, others than before
         Op op = op::gemm(pools[d].take_matrix(m, n), pools[d].take_matrix(m, k), pools[d].take_matrix(k, n));
         op.cost.dtype = dtype;
         worker.devices()[d]->compute_stream().launch(std::move(op));

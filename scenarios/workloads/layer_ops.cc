@@ -38,11 +38,13 @@ LayerOps::LayerOps(Stream& stream, const Layer& layer, std::int64_t batch, DType
 
 namespace {
 
-// Behind the first `behind` elements of the tensor, or at its begin, or nothing where it is too small.
+// Behind the first `behind` elements of the tensor, aligned, or at its begin, or nothing where it is too small.
 Tensor view_behind(const Tensor& tensor, std::int64_t behind, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kAligned = 16;  // elements
   const std::int64_t count = rows * columns, all = tensor.element_count();
   if (count > all) return {};
-  return tensor.view(behind + count <= all ? behind : 0, {rows, columns});
+  const std::int64_t first = (behind + kAligned - 1) / kAligned * kAligned;
+  return tensor.view(first + count <= all ? first : 0, {rows, columns});
 }
 
 }  // namespace
@@ -63,13 +65,13 @@ Op LayerOps::product(LayerKernel::Part part, const Scratch& scratch, const Tenso
 // Where the operands do not fit, an input gradient vanishes beside what is there.
 Op LayerOps::kept_product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const {
   const Tensor input = scratch.left.view(0, {m_, k_});
-  const Tensor kept = view_behind(scratch.left, m_ * k_, m_, n_);
-  const Tensor gradient = kept ? kept : scratch.result.view(0, {m_, n_});
+  const Tensor kept = view_behind(scratch.left, m_ * k_, m_, n_), made = scratch.result.view(0, {m_, n_});
   if (part == LayerKernel::Part::weight_gradient) {
-    return op::gemm((of_weights ? of_weights : scratch.right).view(0, {k_, n_}), input, gradient, true, false);
+    const Tensor to = (of_weights ? of_weights : scratch.right).view(0, {k_, n_});
+    return op::gemm(to, input, kept ? kept : made, true, false);
   }
   const Tensor to = kept ? view_behind(scratch.result, 0, m_, k_) : Tensor();
-  Op op = op::gemm(to ? to : input, gradient, scratch.right.view(0, {k_, n_}), false, true);
+  Op op = op::gemm(to ? to : input, to ? kept : made, scratch.right.view(0, {k_, n_}), false, true);
   if (!to) {
     auto& gemm = std::get<kernel::Gemm>(op.kernel);
     gemm.alpha = 1e-30;

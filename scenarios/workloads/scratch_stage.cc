@@ -1,6 +1,7 @@
 #include "scenarios/workloads/scratch_stage.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "topologies/base/error.h"
 
@@ -11,7 +12,7 @@ constexpr double kRate = 1e-3;  // of learning, without meaning
 
 // A GPU's units for products of matrices need operands that begin at multiples of 16 bytes, to which frameworks align
 // the tensors of a buffer; here they follow each other without gaps. Tensors without data are aligned.
-bool suits(const Tensor& tensor, const Device& device) {
+bool is_aligned_for(const Device& device, const Tensor& tensor) {
   constexpr std::uintptr_t kAlignment = 16;
   return device.id().type != DeviceType::gpu || reinterpret_cast<std::uintptr_t>(tensor.data()) % kAlignment == 0;
 }
@@ -100,7 +101,8 @@ std::int64_t ScratchStage::loss_rows() const {
   return most;
 }
 
-// Gradients of weights in another type are converted afterwards, and written over an operand here. Gradients of later
+// Gradients of weights in another type are converted afterwards, and written over an operand here, as are those whose
+// place does not suit the device. Gradients of later
 // passes are added to those of the first one.
 void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const LayerTensors& tensors) {
   Stream& stream = device_.compute_stream();
@@ -112,10 +114,10 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
   const Layer& part = layers_[layer];
   const bool has_own_type = settings_.parameter_type() == settings_.storage();
   Scratch scratch = memory_->operands;
-  if (part.has_weights() && tensors.parameters && suits(tensors.parameters, device_))
+  if (part.has_weights() && tensors.parameters && is_aligned_for(device_, tensors.parameters))
     scratch.right = tensors.parameters;
   Tensor of_weights = part.has_weights() && has_own_type ? tensors.gradients : Tensor();
-  if (of_weights && !suits(of_weights, device_)) of_weights = {};
+  if (of_weights && !is_aligned_for(device_, of_weights)) of_weights = memory_->operands.right;
   const LayerOps ops(stream, part, pass.examples, settings_.dtype);
   for (const LayerKernel& kernel : work_of(pass.examples).kernels[layer][index_of(work)]) {
     ops.launch(kernel, scratch, of_weights);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "topologies/base/error.h"
+
 namespace tandem {
 
 std::int64_t largest_bucket(std::span<const Layer> layers, std::int64_t bucket_bytes, std::int64_t element_bytes) {
@@ -37,6 +39,7 @@ GradientBuckets::GradientBuckets(std::span<const Layer> layers, const std::vecto
       if (has_table) close(group);
       first_of_[i] = size_;
       if (has_table) {
+        TANDEM_CHECK(left >= tied.elements, "a table that is larger than its layer");
         bucket.count = tied.elements;
         size_ += tied.elements;
         left -= tied.elements;

@@ -30,7 +30,7 @@ class GradientBuckets {
   // the layers, in the first one as the first of its first layer.
   struct Tied {
     std::int64_t elements = 0;
-    bool is_copy = false;
+    bool is_copy = false;  // whether these are the last stage's
   };
   // `of_experts` tells for each layer whether its experts are divided. A bucket is closed once it has `bucket_bytes`.
   // With `is_divided`, the devices of a group divide each bucket: all its parts then precede the next bucket, and what

@@ -5,7 +5,6 @@
 namespace tandem {
 namespace {
 
-// Returns whether the gradient of the layer's input is needed: nothing learns before the first layer with parameters.
 std::int64_t next_multiple(std::int64_t total, std::int64_t multiple) {
   return (total + multiple - 1) / multiple * multiple;
 }

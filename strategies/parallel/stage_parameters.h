@@ -36,7 +36,8 @@ class StageParameters {
 
   // Called before the passes of a step.
   void begin_step();
-  // Lets the compute stream wait for `count` parameters. Called before a layer's first use in a step.
+  // Lets the compute stream wait for `count` parameters from `first` on, or for what `first` is in where there are
+  // none. Called before a layer's first use in a step.
   void wait_for(std::int64_t first, std::int64_t count) const;
   // Called before the backward pass that completes gradients.
   void begin() { reduced_ = 0; }

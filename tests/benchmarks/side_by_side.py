@@ -32,6 +32,8 @@ def rows():
             yield Row("digits" + shape, "digits", settings, devices)
     for devices in (1, 2, 4):
         yield Row("layers-small", "layers-small", [], devices)
+    for devices in (1, 2):
+        yield Row("gpt-tiny", "gpt-tiny", [], devices)
     for name, settings in (("central storage", ["strategy.name=central_storage"]),
                            ("hierarchical copy", ["strategy.cross_device_ops=hierarchical_copy"])):
         for devices in (2, 4):

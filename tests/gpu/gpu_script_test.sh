@@ -54,6 +54,11 @@ has "$scratch/out/logs/strategies.list.log" 'no such folder'
 if gpu tf_cases; then fail "what failed before is forgotten"; fi
 has "$scratch/out/summary.txt" '^tf_cases +2 +0 +1 +0'
 has "$scratch/out/cases.tsv" '^tf_cases	A.One	passed	1	0$'
+printf '#!/bin/sh\n[ "$1" = --gtest_list_tests ] && printf "A.\\n  One\\n" || exit 127\n' >"$scratch/bin/engine"
+if gpu engine; then fail "a program that does not begin"; fi
+has "$scratch/out/cases.tsv" '^engine	A.One	failed	[0-9]*	127$'
+sed -i '/^engine/d' "$scratch/out/cases.tsv"
+printf '#!/bin/sh\n[ "$1" = --gtest_list_tests ] && printf "A.\\n  One\\n" || exec sleep 60\n' >"$scratch/bin/engine"
 if gpu --time 1 engine; then :; fi
 if grep -q '^engine' "$scratch/out/cases.tsv"; then fail "a case that was cut has a result"; fi
 if gpu unknown; then fail "an unknown step"; fi

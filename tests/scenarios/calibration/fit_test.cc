@@ -87,6 +87,19 @@ TEST(Overheads, AreThoseOfEachDevice) {
   EXPECT_DOUBLE_EQ(overheads.launch.median, 0.5e-6) << "the device is what ops wait for";
 }
 
+// A product of 16.8 Mflop in 0.1 us beside the op's own 2 us would have the rate of no device.
+TEST(Rates, OfShortProductsAreAtMostThoseOfLongOnes) {
+  const GemmShape brief{DType::f32, 8192, 128, 8}, lasting{DType::f32, 2048, 2048, 2048};
+  Measurement measurement =
+      measured({op(kQueuedOpLabel, 0, 0, 2000), op(kQueuedOpLabel, 0, 2000, 4000), op(kTinyOpLabel, 0, 5000, 7000),
+                op(kTinyOpLabel, 0, 8000, 10000), op(label_of(brief), 0, 20000, 22100),
+                op(label_of(lasting), 0, 100'000, 602'000)});
+  measurement.findings.gemms = {brief, lasting};
+  const Rates rates = rates_of(measurement);
+  EXPECT_DOUBLE_EQ(rates.gemm.at(lasting).per_s, lasting.flops() / 500e-6);
+  EXPECT_DOUBLE_EQ(rates.gemm.at(brief).per_s, rates.gemm.at(lasting).per_s);
+}
+
 TEST(Overheads, OfIssuingCountWhereTheyAreWhatOpsWaitFor) {
   const Overheads overheads =
       overheads_of(measured({op(kTinyOpLabel, 0, 0, 800), op(kTinyOpLabel, 0, 7000, 7800),

@@ -1,0 +1,42 @@
+// Layers as pure work: what is measured on GPUs needs operands that stay as they are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "scenarios/workloads/layer_ops.h"
+
+namespace tandem {
+namespace {
+
+// Where `left` has room for a gradient behind the input, and where it has not.
+TEST(ScratchLayers, KeepTheirLeftOperand) {
+  constexpr std::int64_t kBatch = 2;
+  Layer layer;
+  layer.name = "dense";
+  layer.gemm = Layer::Gemm{.rows = 4, .columns = 16, .depth = 6};
+  const ScratchSizes sizes = scratch_sizes({layer}, kBatch);
+  const LayerKernels kernels({}, DType::f32, kBatch);
+  for (const std::int64_t room : {std::int64_t{0}, 2 * sizes.result}) {
+    open_engine("cpu", {})->run([&](Worker& worker) {
+      Device& device = worker.cpu();
+      Stream& stream = device.compute_stream();
+      const auto filled = [&](std::int64_t count, double value) {
+        Tensor tensor = device.allocate(DType::f32, {count});
+        stream.launch(op::fill(tensor, value));
+        return tensor;
+      };
+      const Tensor left = filled(sizes.left + room, 3), result = filled(sizes.result, 7);
+      const Scratch scratch{.left = left, .right = filled(sizes.right, 0.5), .result = result, .keeps_left = true};
+      const LayerOps ops(stream, layer, kBatch, DType::f32);
+      for (const LayerKernel& kernel : kernels.forward(layer)) ops.launch(kernel, scratch);
+      stream.synchronize();
+      EXPECT_EQ(result.values<float>()[0], 3 * 0.5F * 6);
+      for (const LayerKernel& kernel : kernels.backward(layer, true)) ops.launch(kernel, scratch);
+      stream.synchronize();
+      EXPECT_THAT(left.values<float>(), testing::Each(3));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace tandem
