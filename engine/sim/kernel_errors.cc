@@ -17,7 +17,7 @@ constexpr KernelErrors kErrors[] = {
     {"NVIDIA A100 SXM4 40 GB", 2, 0, 7},
     {"NVIDIA A100 SXM4 80 GB", 10, 6, 12},
     {"NVIDIA B200 SXM6 180 GB", 6, 11, 32},
-    {"NVIDIA GH200 96 GB", 6, 3, 40},
+    {"NVIDIA GH200 96 GB", 6, 3, 39},
     {"NVIDIA GeForce RTX 3090", 6, 15, 25},
     {"NVIDIA GeForce RTX 4090", 6, 17, 25},
     {"NVIDIA H100 PCIe 80 GB", 12, 5, 10},
