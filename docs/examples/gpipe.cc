@@ -22,8 +22,7 @@ class GpipeDivision final : public MeshDivision {
   }
 
   std::optional<DivisionProblem> problem(const DivisionRequest& request) const override {
-    if (request.options.virtual_stages > 1)
-      return DivisionProblem{"strategy.virtual_stages", "gpipe has one stage a device"};
+    if (request.options.virtual_stages > 1) return DivisionProblem{"strategy.virtual_stages", "one stage a device"};
     return MeshDivision::problem(request);
   }
 };

@@ -221,27 +221,26 @@ bool print(const std::string& what, const Pair& pair, double least) {
   return ratio >= least;
 }
 
-// An all-reduce costs what its copies do, and the meeting of the streams before and after it: some events and waits for
-// each device. A kernel that reads and writes as many streams as there are devices reached 0.79 to 0.95 of the rate of
-// copies on an H100.
+// An all-reduce costs what its copies do, within 2 %, and the meeting of the streams before and after it: some events
+// and waits for each device.
 double least_of_all_reduce(const Pair& pair) {
-  constexpr double kMeetingS = 60e-6, kOfCopies = 0.75;
-  return kOfCopies * pair.raw_s / (pair.raw_s + kMeetingS);
+  constexpr double kMeetingS = 60e-6;
+  return 0.98 * pair.raw_s / (pair.raw_s + kMeetingS);
 }
 
-// Bounds from three runs on an H100 (2026-11-26), whose host took 3.6 to 4.7 us for a bare launch. Products keep the
-// host so little that what is left is the noise of clocks. Of graphs Tandem launches a few, the first after 32 ops,
-// where a declared capture is one launch. Small kernels without records have one plain event for some dozens of them.
-// With records they have an event each for their times, which the bare ones have not.
+// Products keep the host so little that 2 % are the noise of clocks. Of graphs Tandem launches a few, the first after
+// 32 ops, where a declared capture is one launch. Small kernels without records have one plain event for some dozens of
+// them. With records they have an event each for their times, which the bare ones have not: without a bound. On an
+// H100 most of these bounds were missed (docs/fidelity.md).
 bool compare(const Sizes& sizes) {
   fmt::print("{:<44}  {:>12}  {:>12}  {:>6}  {:>6}\n", "", "Tandem (us)", "bare (us)", "speed", "bound");
   bool is_good = print(fmt::format("{} products of {} x {} bf16", sizes.products, sizes.matrix, sizes.matrix),
-                       matrix_products(sizes), 0.96);
-  is_good &= print(fmt::format("{} small kernels", sizes.kernels), small_kernels(sizes, false, RecordLevel::all), 0.45);
+                       matrix_products(sizes), 0.98);
+  is_good &= print(fmt::format("{} small kernels", sizes.kernels), small_kernels(sizes, false, RecordLevel::all), 0);
   is_good &= print(fmt::format("{} small kernels without records", sizes.kernels),
-                   small_kernels(sizes, false, RecordLevel::steps), 0.7);
+                   small_kernels(sizes, false, RecordLevel::steps), 1 / 1.1);
   const Pair graphs = small_kernels(sizes, true, RecordLevel::steps);
-  is_good &= print(fmt::format("{} small kernels as a graph, and its replay", sizes.kernels), graphs, 0.85);
+  is_good &= print(fmt::format("{} small kernels as a graph, and its replay", sizes.kernels), graphs, 1 / 1.02);
   fmt::print("{:<44}  {:>12.3f}\n", "  of which the host issues an op", graphs.issue_s * 1e6 / sizes.kernels);
   for (const int devices : {2, 4, 8}) {
     const Pair pair = all_reduce(sizes, devices);

@@ -119,6 +119,7 @@ suite() {
 wide_suite() {
   cases_of "$@"
   rm -f "$out/logs/$1".shard-*.log "$out/$1.alone"
+  : >"$out/$1.rest"
   passed_before=-1
   while [ "$(left_s)" -gt 0 ]; do
     awk -F '\t' -v step="$1" 'FILENAME == ARGV[1] { if ($1 == step) done[$2] = 1; next } !($1 in done)' \

@@ -10,7 +10,6 @@
 #include "scenarios/scenario_schema.h"
 #include "strategies/base/errors.h"
 #include "strategies/multi_worker_mirrored.h"
-#include "strategies/parallel/mesh_division.h"
 #include "strategies/parallel/sharded_division.h"
 #include "strategies/strategies.h"
 
@@ -88,47 +87,18 @@ TEST(UserStrategy, MayDivideTheModel) {
   EXPECT_EQ(own.loss, run_scenario(digits("strategy: {name: fully_sharded}\ndevices: {per_worker: 2}\n")).report.loss);
 }
 
-// All forward passes, then all backward passes (GPipe: Huang and others, arXiv:1811.06965), with a key of its own.
-class AllForwardFirst final : public MeshDivision {
- public:
-  std::vector<PipelineAction> schedule(int /*place*/, const ParallelOptions& options) const override {
-    std::vector<PipelineAction> actions;
-    for (const auto pass : {PipelineAction::Pass::forward, PipelineAction::Pass::backward}) {
-      for (int i = 0; i < options.micro_batches; ++i) actions.push_back({.pass = pass, .micro_batch = i});
-    }
-    return actions;
-  }
-  std::optional<DivisionProblem> problem(const DivisionRequest& request) const override {
-    if (request.options.virtual_stages > 1) return DivisionProblem{"strategy.virtual_stages", "one stage a device"};
-    return MeshDivision::problem(request);
-  }
-};
-
-void register_all_forward_first() {
-  static const bool is_registered = [] {
-    register_strategy({.name = "all_forward_first",
-                       .several_workers = true,
-                       .division = ModelDivision{.how = std::make_shared<const AllForwardFirst>(),
-                                                 .axis = &ParallelOptions::pipeline,
-                                                 .micro_batches = true}});
-    return true;
-  }();
-  ASSERT_TRUE(is_registered);
-}
-
 Scenario tables(const std::string& workload, const std::string& more) {
   return parse_scenario(
       "schema_version: 1\nworkload: {kind: layers, " + workload + "}\nsteps: 4\nwarmup_steps: 1\n" + more,
       TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml");
 }
 
-// A division of the user's own trains with values, predicts, and is refused where it does not divide.
+// docs/examples/gpipe.cc, which is linked in: it trains with values, predicts, and is refused where it does not divide.
 TEST(UserStrategy, DividesTablesInAWayOfItsOwn) {
-  register_all_forward_first();
   const std::string gpt = "model: gpt_tiny, batch: 8, values: real";
   const Report one = run_scenario(tables(gpt, "strategy: {name: one_device}\n")).report;
   const Report own = run_scenario(tables(gpt,
-                                         "strategy: {name: all_forward_first, micro_batches: 4}\n"
+                                         "strategy: {name: gpipe, data: 1, pipeline: 2, micro_batches: 4}\n"
                                          "devices: {per_worker: 2}\n"))
                          .report;
   ASSERT_EQ(own.loss.size(), 4u);
@@ -137,7 +107,7 @@ TEST(UserStrategy, DividesTablesInAWayOfItsOwn) {
   const std::string large = "model: gpt, batch: 16, dtype: bf16, sizes: {layers: 8}";
   const std::string gpus = "engine: {name: sim}\ntopology: hgx-h100\ndevices: {type: gpu, per_worker: 8}\n";
   const Report predicted =
-      run_scenario(tables(large, "strategy: {name: all_forward_first, micro_batches: 8}\n" + gpus)).report;
+      run_scenario(tables(large, "strategy: {name: gpipe, data: 1, pipeline: 8, micro_batches: 8}\n" + gpus)).report;
   const Report usual =
       run_scenario(tables(large, "strategy: {name: pipeline_parallel, micro_batches: 8}\n" + gpus)).report;
   ASSERT_TRUE(predicted.memory && usual.memory);
@@ -156,9 +126,9 @@ TEST(UserStrategy, DividesTablesInAWayOfItsOwn) {
     }
     return std::string();
   };
-  EXPECT_THAT(refusal("strategy: {name: all_forward_first, micro_batches: 8, virtual_stages: 2}\n"),
+  EXPECT_THAT(refusal("strategy: {name: gpipe, data: 1, pipeline: 8, micro_batches: 8, virtual_stages: 2}\n"),
               HasSubstr("strategy.virtual_stages: one stage a device"));
-  EXPECT_THAT(refusal("strategy: {name: all_forward_first, micro_batches: 3}\n"),
+  EXPECT_THAT(refusal("strategy: {name: gpipe, data: 1, pipeline: 8, micro_batches: 3}\n"),
               HasSubstr("3 micro-batches do not divide a replica's batch of 16"));
 }
 
