@@ -75,6 +75,10 @@ void add_forms(Fnv1a& hash, const Layer& layer) {
   if (const auto& embedding = layer.embedding) {
     for (const auto number : {embedding->rows, embedding->columns, embedding->entries}) hash.add(number);
   }
+  if (const auto& routing = layer.routing) {
+    hash.add(routing->way == Layer::Routing::Way::dispatch ? "dispatch" : "combine");
+    for (const auto number : {routing->rows, routing->columns, routing->used}) hash.add(number);
+  }
   for (const Pointwise operation : layer.then) hash.add(static_cast<std::int64_t>(operation));
   if (layer.gemm && layer.gemm->experts > 1) hash.add(fmt::format("{} experts", layer.gemm->experts));
   if (layer.gemm && layer.gemm->sharing > 1) hash.add(fmt::format("{} share", layer.gemm->sharing));

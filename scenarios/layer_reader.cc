@@ -22,7 +22,7 @@ class LayerReader {
 
   Layer read() {
     layer_.name = map_.required("name").text();
-    map_.exactly_one_of({"gemm", "elementwise", "convolution", "dense", "embedding"});
+    map_.exactly_one_of({"gemm", "elementwise", "convolution", "dense", "embedding", "dispatch", "combine"});
     if (const YamlReader gemm = map_.optional("gemm")) layer_.gemm = read_gemm(gemm);
     if (const YamlReader elementwise = map_.optional("elementwise")) {
       layer_.elementwise = read_elementwise(elementwise);
@@ -30,6 +30,8 @@ class LayerReader {
     if (const YamlReader convolution = map_.optional("convolution")) read_convolution(convolution);
     if (const YamlReader dense = map_.optional("dense")) read_dense(dense);
     if (const YamlReader embedding = map_.optional("embedding")) read_embedding(embedding);
+    if (const YamlReader routing = map_.optional("dispatch")) read_routing(routing, Layer::Routing::Way::dispatch);
+    if (const YamlReader routing = map_.optional("combine")) read_routing(routing, Layer::Routing::Way::combine);
     read_then();
     read_parameters();
     read_split();
@@ -123,6 +125,17 @@ class LayerReader {
     layer_.tensors.push_back(layer_.embedding->entries * layer_.embedding->columns);
   }
 
+  // Every copied row is read once and written once.
+  void read_routing(const YamlReader& map, Layer::Routing::Way way) {
+    const Layer::Routing routing{.way = way,
+                                 .rows = size(map.required("rows")),
+                                 .columns = size(map.required("columns")),
+                                 .used = sizes_.read(map.required("used"), 1, kMostExperts, 1)};
+    layer_.routing = routing;
+    layer_.elementwise = Layer::Elementwise{
+        .elements = routing.used * routing.rows * routing.columns, .forward_passes = 2, .backward_passes = 2};
+  }
+
   void read_then() {
     const YamlReader then = map_.optional("then");
     if (!then) return;
@@ -132,6 +145,7 @@ class LayerReader {
     if (is_old_form) return;
     const std::int64_t columns = layer_.embedding     ? layer_.embedding->columns
                                  : layer_.convolution ? layer_.convolution->out_channels
+                                 : layer_.routing     ? layer_.routing->columns
                                  : layer_.gemm        ? layer_.gemm->columns
                                                       : 0;
     const YamlReader norm_size = map_.optional("norm_size");
@@ -170,7 +184,7 @@ class LayerReader {
     const YamlReader parameters = map_.optional("parameters");
     if (!parameters) return;
     const std::int64_t stated = sizes_.read(parameters, 0, kMostModelElements, 0);
-    if (layer_.convolution || layer_.embedding || map_.has("dense")) {
+    if (layer_.convolution || layer_.embedding || layer_.routing || map_.has("dense")) {
       parameters.error("follows from the layer's sizes and from `then`; leave it out");
     } else if (layer_.gemm && layer_.gemm->batched && stated > 0) {
       parameters.error("a batched product has two operands of the example, and no parameters");

@@ -39,6 +39,7 @@ std::int64_t Layer::forward_macs() const {
 
 std::int64_t Layer::output_elements() const {
   if (gemm) return gemm->rows * gemm->columns * gemm->count;
+  if (routing && routing->way == Routing::Way::combine) return routing->rows * routing->columns;
   return embedding ? embedding->rows * embedding->columns : elementwise->elements;
 }
 

@@ -49,6 +49,15 @@ struct Layer {
     int forward_passes = 0;
     int backward_passes = 0;
   };
+  // What surrounds experts: rows are copied to each of the `used` experts that a router chooses for them, or become the
+  // weighted sums of what these experts made of them. `elementwise` has the work.
+  struct Routing {
+    enum class Way : std::uint8_t { dispatch, combine };
+    Way way = Way::dispatch;
+    std::int64_t rows = 0;  // of one example
+    std::int64_t columns = 0;
+    std::int64_t used = 1;
+  };
 
   // How tensor-parallel devices divide a layer (Megatron-LM: Shoeybi and others, arXiv:1909.08053).
   enum class Split : std::uint8_t {
@@ -73,6 +82,7 @@ struct Layer {
   std::optional<Convolution> convolution;
   std::optional<Elementwise> elementwise;
   std::optional<Embedding> embedding;
+  std::optional<Routing> routing;
   std::vector<Pointwise> then;        // what is done to the output, in this order
   std::vector<std::int64_t> tensors;  // elements of each parameter, in order of creation
   bool shared_weights = false;        // a dense layer whose weights are another layer's parameters

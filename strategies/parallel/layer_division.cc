@@ -34,6 +34,7 @@ Blocks blocks_of(const Model& model) {
 }
 
 std::int64_t rows_of(const Layer& layer) {
+  if (layer.routing) return layer.routing->rows;
   return layer.embedding ? layer.embedding->rows : layer.gemm ? layer.gemm->rows : 0;
 }
 
@@ -147,7 +148,11 @@ Layer layer_of_tokens(const Layer& layer, int parts) {
   };
   std::int64_t none = 0;
   if (part.gemm && !part.convolution) divide(part.gemm->rows, part.gemm->input_elements);
-  if (part.elementwise) divide(part.elementwise->elements, none);
+  if (part.routing) {
+    divide(part.routing->rows, part.elementwise->elements);
+  } else if (part.elementwise) {
+    divide(part.elementwise->elements, none);
+  }
   if (part.embedding) divide(part.embedding->rows, none);
   return part;
 }

@@ -111,6 +111,7 @@ StagePart Stage::part() const {
           .division = division_,
           .tensor_part = seat_.place.tensor,
           .context_part = seat_.place.context,
+          .expert_part = (seat_.place.data * options_.context + seat_.place.context) % options_.expert,
           .examples = pass(0).examples,
           .passes = options_.micro_batches,
           .live = live_};

@@ -7,60 +7,23 @@
 #include "scenarios/workloads/computed/computed_model.h"
 #include "scenarios/workloads/trainable.h"
 #include "strategies/values/host_values.h"
-#include "tests/scenarios/running.h"
+#include "tests/scenarios/computed_ways.h"
 
 namespace tandem {
 namespace {
 
 using testing::HasSubstr;
 
-struct Way {
-  std::string name;
-  std::string strategy;
-  int devices = 4;
-  std::string workload{};  // more keys of it
-};
-
-std::string text_of(const Way& way, const std::string& engine) {
-  return "schema_version: 1\nworkload: {kind: layers, model: gpt_tiny, sizes: {layers: 4, hidden: 32, tokens: 16}, "
-         "batch: "
-         "8, values: real, optimizer: momentum, learning_rate: 0.05, bucket_bytes: 20kB" +
-         way.workload + "}\nstrategy: {" + way.strategy + "}\ndevices: {per_worker: " + std::to_string(way.devices) +
-         engine + "\nsteps: 4\n";
-}
-
-constexpr const char* kThreads = "}\nengine: {name: cpu}";
-constexpr const char* kSimulated = ", type: gpu}\nengine: {name: sim, values: real}\ntopology: hgx-h100";
-
-Report report_of(const Way& way, const std::string& engine) {
-  RunOptions options;
-  options.measures_scaling = false;
-  return run_scenario(parse_scenario(text_of(way, engine), "gpt.yaml"), options).report;
-}
-
-// The keys that change what is learned, and not only how.
-std::string alone(const std::string& workload) {
-  return workload.find("dropout") == std::string::npos ? "" : ", dropout: 0.25";
-}
-
-void expect_same_losses(const Way& way, const std::string& engine) {
-  const Report reference = report_of({"one", "name: one_device", 1, alone(way.workload)}, kThreads);
-  const Report report = report_of(way, engine);
-  ASSERT_EQ(report.loss.size(), 4u);
-  for (std::size_t step = 0; step < 4; ++step) {
-    EXPECT_NEAR(report.loss[step] / reference.loss[step], 1, 1e-5) << "step " << step;
-  }
-  EXPECT_LT(report.loss.back(), report.loss.front());
-}
+constexpr const char* kModel = "gpt_tiny, sizes: {layers: 4, hidden: 32, tokens: 16}";
 
 class ComputedLayers : public testing::TestWithParam<Way> {};
 
 TEST_P(ComputedLayers, LearnWhatOneDeviceLearns) {
-  expect_same_losses(GetParam(), kThreads);
+  expect_same_losses(kModel, GetParam(), kThreads);
 }
 
 TEST_P(ComputedLayers, LearnItOnSimulatedGpus) {
-  expect_same_losses(GetParam(), kSimulated);
+  expect_same_losses(kModel, GetParam(), kSimulated);
 }
 
 const std::vector<Way> kWays{
@@ -200,6 +163,11 @@ TEST(ComputedGradients, AreThoseOfTheLossOfAGpt) {
       "{kind: layers, model: gpt_tiny, sizes: {layers: 2, hidden: 16, tokens: 8}, batch: 3, values: real, dtype: f64}");
 }
 
+TEST(ComputedGradients, AreThoseOfTheLossOfExperts) {
+  expect_gradients_of_the_loss("{kind: layers, model: " TANDEM_SOURCE_DIR
+                               "/tests/scenarios/good/files/mixture_tiny.yaml, batch: 3, values: real, dtype: f64}");
+}
+
 TEST(ComputedGradients, AreThoseOfTheLossOfALlama) {
   expect_gradients_of_the_loss("{kind: layers, model: " TANDEM_SOURCE_DIR
                                "/tests/scenarios/good/files/llama_tiny.yaml, batch: 3, values: real, dtype: f64}");
@@ -238,7 +206,7 @@ TEST(ComputedLayersReader, SaysWhatCannotBeComputed) {
   EXPECT_THAT(refusal_of("model: gpt_tiny, sizes: {tokens: 8192}"), HasSubstr("4708 bytes"));
   EXPECT_THAT(refusal_of("model: gpt_tiny, values: none, dropout: 0.1"), HasSubstr(""));
   EXPECT_EQ(refusal_of("model: gpt_tiny"), "");
-  const Scenario tied = parse_scenario(text_of({"tied", "name: one_device", 1}, kThreads), "tied.yaml");
+  const Scenario tied = parse_scenario(text_of(kModel, {"tied", "name: one_device", 1}, kThreads), "tied.yaml");
   const auto problem = computed_division_problem(std::get<LayersSettings>(tied.workload.kind).model,
                                                  {.data = 3, .pipeline = 2, .distributed_optimizer = true});
   ASSERT_TRUE(problem.has_value());

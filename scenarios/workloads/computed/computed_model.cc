@@ -18,7 +18,7 @@ constexpr double kDeviation = 0.02;   // of first weights, as of GPT-2 (Radford 
 
 // Returns the parameters that follow a layer's weights: the scales of norms are 1, all else is 0.
 void add_operations(const Layer& part, std::int64_t first, std::vector<ValuesAt>& values) {
-  const std::int64_t columns = part.embedding ? part.embedding->columns : part.gemm->columns;
+  const std::int64_t columns = output_columns(part);
   for (const Pointwise operation : part.then) {
     if (operation == Pointwise::bias) values.push_back({.first = first});
     if (is_row_norm(operation)) values.push_back({.first = first, .values = [](std::int64_t) { return 1.0; }});
@@ -110,7 +110,7 @@ FirstValues ComputedModel::first_values(std::size_t layer, const StagePart& part
   if (mine.parameters() == 0 && !mine.embedding) return {};
   std::vector<ValuesAt> values;
   std::int64_t first = 0;
-  if (!mine.shared_weights) {
+  if (!mine.shared_weights && !mine.routing) {
     values.push_back({.first = 0, .values = weights(layer, part)});
     first = mine.tensors.front();
   }
@@ -138,8 +138,12 @@ FirstValues ComputedModel::weights(std::size_t layer, const StagePart& part) con
   const Range rows = whole.split == Layer::Split::rows ? part_of(gemm.depth, parts, mine) : Range{0, gemm.depth};
   const Range columns =
       whole.split == Layer::Split::columns ? part_of(gemm.columns, parts, mine) : Range{0, gemm.columns};
-  return [=, all_columns = gemm.columns](std::int64_t element) {
-    return all((rows.first + element / columns.count) * all_columns + columns.first + element % columns.count);
+  const std::int64_t first_expert =
+      has_experts(whole) ? part_of(gemm.experts, part.division.expert, part.expert_part).first : 0;
+  return [=, all_rows = gemm.depth, all_columns = gemm.columns](std::int64_t element) {
+    const std::int64_t row = element / columns.count;
+    const std::int64_t first_row = (first_expert + row / rows.count) * all_rows + rows.first;
+    return all((first_row + row % rows.count) * all_columns + columns.first + element % columns.count);
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include "scenarios/workloads/computed/attention.h"
 #include "scenarios/workloads/computed/dense_layer.h"
+#include "scenarios/workloads/computed/experts.h"
 #include "scenarios/workloads/computed/table_layer.h"
 
 namespace tandem {
@@ -16,9 +17,10 @@ ComputedStage::ComputedStage(const Model& model, const TrainingSettings& trainin
   make_layers(host);
 }
 
-// The layers of one attention share its tensors.
+// The layers of one attention share its tensors, as do those of one mixture of experts.
 void ComputedStage::make_layers(Device& host) {
   std::shared_ptr<AttentionTensors> attention;
+  std::shared_ptr<ExpertTensors> experts;
   for (std::size_t i = 0; i < state_.layers(); ++i) {
     switch (state_.flow(i).kind) {
       case Kind::table: {
@@ -41,6 +43,16 @@ void ComputedStage::make_layers(Device& host) {
       case Kind::mixed:
         layers_.push_back(make_mixed_layer(state_, i, std::move(attention)));
         attention = nullptr;
+        break;
+      case Kind::dispatch:
+        experts = std::make_shared<ExpertTensors>(state_, i);
+        layers_.push_back(make_dispatch_layer(state_, i, experts));
+        break;
+      case Kind::experts:
+        layers_.push_back(make_experts_layer(state_, i, experts));
+        break;
+      case Kind::combine:
+        layers_.push_back(make_combination_layer(state_, i, std::move(experts)));
         break;
       case Kind::dense:
         layers_.push_back(std::make_unique<DenseLayer>(state_, i, nullptr));

@@ -20,6 +20,14 @@ bool is_dense(const Layer& layer) {
   return layer.gemm && !layer.gemm->batched && !layer.convolution;
 }
 
+bool is_dispatch(const Layer& layer) {
+  return layer.routing && layer.routing->way == Layer::Routing::Way::dispatch;
+}
+
+bool is_combination(const Layer& layer) {
+  return layer.routing && layer.routing->way == Layer::Routing::Way::combine;
+}
+
 // What stops the derivation, as a message about a layer.
 struct FlowError {
   std::string message;
@@ -32,7 +40,7 @@ class FlowMaker {
   std::vector<LayerFlow> make() {
     for (std::size_t i = 0; i < flows_.size(); ++i) add(static_cast<int>(i));
     const Layer& last = model_.layers.back();
-    if (!has(last, Pointwise::cross_entropy)) fail("it does not end with a loss (cross_entropy)");
+    if (!is_dense(last) || !has(last, Pointwise::cross_entropy)) fail("it does not end with a loss (cross_entropy)");
     return std::move(flows_);
   }
 
@@ -47,27 +55,29 @@ class FlowMaker {
   void add(int index) {
     const Layer& one = layer(index);
     if (one.convolution) fail(index, "is a convolution");
-    if (one.elementwise) fail(index, "is element-wise work that says only what it moves");
+    if (one.elementwise && !one.routing) fail(index, "is element-wise work that says only what it moves");
     if (has(one, Pointwise::batch_norm)) fail(index, "has a batch_norm");
     check_parameters(index);
     if (one.embedding) return add_table(index);
-    if (one.gemm->rows != rows_of_first()) fail(index, "has another number of rows than the first layer");
+    if (index > 0 && flow(index - 1).kind == Kind::experts && !has_experts(one) && !is_combination(one)) {
+      fail(index, "follows experts, whose results nothing combines");
+    }
+    if (has_experts(one)) return add_experts(index);
+    if (token_rows(one) != rows_of_first()) fail(index, "has another number of rows than the first layer");
     if (std::ranges::count(one.then, Pointwise::residual) > 1) fail(index, "adds more than the input of its sublayer");
     if (has(one, Pointwise::residual)) flow(index).shortcut = stream_;
     if (one.scores == Layer::Scores::made) return add_scores(index);
+    if (one.routing) return is_combination(one) ? add_combination(index) : add_dispatch(index);
     if (one.gemm->batched) return add_mixed(index);
     add_dense(index);
   }
 
-  std::int64_t rows_of_first() const {
-    const Layer& first = model_.layers.front();
-    return first.embedding ? first.embedding->rows : first.gemm->rows;
-  }
+  std::int64_t rows_of_first() const { return token_rows(model_.layers.front()); }
 
   // Norms and biases are of all columns.
   void check_parameters(int index) const {
     const Layer& one = layer(index);
-    const std::int64_t columns = one.embedding ? one.embedding->columns : one.gemm->columns;
+    const std::int64_t columns = one.gemm ? one.gemm->columns : output_columns(one);
     std::int64_t expected = one.embedding ? one.embedding->entries * columns : 0;
     if (is_dense(one) && !one.shared_weights) expected = one.gemm->experts * one.gemm->depth * columns;
     for (const Pointwise operation : one.then) {
@@ -96,8 +106,7 @@ class FlowMaker {
   void add_dense(int index) {
     const Layer& one = layer(index);
     LayerFlow& mine = flow(index);
-    if (has(one, Pointwise::softmax)) fail(index, "has a softmax outside attention");
-    if (has_experts(one)) fail(index, "has experts");
+    if (has(one, Pointwise::softmax)) return add_router(index);
     const bool shares = index > 0 && flow_shares_input(index);
     mine.input = shares ? flow(index - 1).input : source_;
     if (has(one, Pointwise::gate)) {
@@ -110,6 +119,74 @@ class FlowMaker {
     }
     source_ = index;
     if (has(one, Pointwise::residual)) stream_ = index;
+  }
+
+  // The next layers read its input, too.
+  void add_router(int index) {
+    const Layer& one = layer(index);
+    const bool is_followed = index + 1 < static_cast<int>(flows_.size()) && is_dispatch(layer(index + 1));
+    if (!is_followed) fail(index, "has a softmax outside attention, and is no router before a `dispatch`");
+    const bool ends_in_softmax = one.then.back() == Pointwise::softmax && one.then.size() <= 2;
+    const bool has_others = one.then.size() == 2 && one.then.front() != Pointwise::bias;
+    if (!ends_in_softmax || has_others || one.split != Layer::Split::none) {
+      fail(index, "is a router, which has a softmax, perhaps after a bias, and is not split");
+    }
+    flow(index).input = source_;
+    check_width(index);
+  }
+
+  void add_dispatch(int index) {
+    const Layer::Routing& routing = *layer(index).routing;
+    const bool follows = index > 0 && is_dense(layer(index - 1)) && has(layer(index - 1), Pointwise::softmax);
+    if (!follows) fail(index, "follows no router, which ends with a softmax");
+    if (!layer(index).then.empty()) fail(index, "has operations on rows that go to experts");
+    if (routing.used > layer(index - 1).gemm->columns) fail(index, "uses more experts than its router knows");
+    if (source_ == kNoLayer || routing.columns != output_columns(layer(source_))) {
+      fail(index, fmt::format("does not have the {} columns of its router's input", layer(index - 1).gemm->depth));
+    }
+    flow(index) = {.kind = Kind::dispatch, .input = source_, .router = index - 1};
+    router_ = index - 1;
+    source_ = index;
+  }
+
+  void add_experts(int index) {
+    const Layer& one = layer(index);
+    const Kind before = index == 0 ? Kind::table : flow(index - 1).kind;
+    if (before != Kind::dispatch && before != Kind::experts) fail(index, "has experts, and no `dispatch` before it");
+    const Layer::Routing& routing = *layer(router_ + 1).routing;
+    if (one.gemm->experts != layer(router_).gemm->columns) fail(index, "has other experts than its router knows");
+    if (one.gemm->rows != routing.used * routing.rows) fail(index, "has other rows than go to its experts");
+    for (const Pointwise operation : one.then) {
+      const bool fits = operation == Pointwise::relu || operation == Pointwise::gelu || operation == Pointwise::gate;
+      if (!fits) fail(index, "has operations on the rows of experts that are no activation");
+    }
+    LayerFlow& mine = flow(index);
+    const bool shares = before == Kind::experts && flow_shares_input(index);
+    mine = {.kind = Kind::experts, .input = shares ? flow(index - 1).input : source_, .router = router_};
+    if (has(one, Pointwise::gate)) {
+      if (!shares) fail(index, "has a gate, and no layer beside it");
+      mine.gate = index - 1;
+    }
+    check_width(index);
+    source_ = index;
+  }
+
+  void add_combination(int index) {
+    const bool follows = index > 0 && flow(index - 1).kind == Kind::experts;
+    if (!follows) fail(index, "combines what no experts before it have made");
+    const Layer::Routing &mine = *layer(index).routing, &sent = *layer(router_ + 1).routing;
+    if (!layer(index - 1).then.empty()) fail(index - 1, "has operations; those of the last experts follow `combine`");
+    if (mine.used != sent.used) fail(index, "combines other rows than were sent");
+    if (mine.columns != output_columns(layer(index - 1))) fail(index, "does not have the columns of the experts");
+    for (const Pointwise operation : layer(index).then) {
+      const bool fits =
+          operation != Pointwise::gate && operation != Pointwise::softmax && operation != Pointwise::cross_entropy;
+      if (!fits) fail(index, "has a gate, a softmax or a loss");
+    }
+    const int shortcut = flow(index).shortcut;
+    flow(index) = {.kind = Kind::combine, .input = index - 1, .shortcut = shortcut, .router = router_};
+    source_ = index;
+    if (has(layer(index), Pointwise::residual)) stream_ = index;
   }
 
   bool flow_shares_input(int index) {
@@ -170,13 +247,20 @@ class FlowMaker {
   std::vector<LayerFlow> flows_;
   int source_ = kNoLayer;  // the layer whose output comes next
   int stream_ = kNoLayer;  // what the next residual adds
+  int router_ = kNoLayer;  // of the experts under way
 };
 
 }  // namespace
 
 std::int64_t output_columns(const Layer& layer) {
+  if (layer.routing) return layer.routing->columns;
   if (layer.embedding) return layer.embedding->columns;
   return layer.gemm->batched ? layer.gemm->count * layer.gemm->columns : layer.gemm->columns;
+}
+
+std::int64_t token_rows(const Layer& layer) {
+  if (layer.routing) return layer.routing->rows;
+  return layer.embedding ? layer.embedding->rows : layer.gemm->rows;
 }
 
 std::vector<LayerFlow> flow_of(const Model& model) {

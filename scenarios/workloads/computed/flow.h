@@ -21,8 +21,9 @@ inline bool is_row_norm(Pointwise operation) {
   return operation == Pointwise::layer_norm || operation == Pointwise::rms_norm;
 }
 
-// Returns the columns of a layer's output, seen as a matrix with a row for each token.
+// Returns the columns of a layer's output, seen as a matrix with a row for each token; and the number of tokens.
 std::int64_t output_columns(const Layer& layer);
+std::int64_t token_rows(const Layer& layer);
 
 // The heads of attention. Keys and values are shared by `sharing` queries.
 struct Heads {
@@ -33,12 +34,14 @@ struct Heads {
 
 struct LayerFlow {
   // table: an embedding. projection: a dense layer whose output becomes queries, keys or values. scores, mixed: the two
-  // products of attention.
-  enum class Kind : std::uint8_t { table, dense, projection, scores, mixed };
+  // products of attention. dispatch, experts, combine: rows go to the experts that the router before them chooses, and
+  // the sums of what comes back are weighted by the router's probabilities.
+  enum class Kind : std::uint8_t { table, dense, projection, scores, mixed, dispatch, experts, combine };
   Kind kind = Kind::dense;
   int input = kNoLayer;          // the layer whose output it reads; kNoLayer: the model's input
   int shortcut = kNoLayer;       // the layer whose output its residual adds
   int gate = kNoLayer;           // the layer whose output goes through SiLU and is multiplied with this one's
+  int router = kNoLayer;         // of a dispatch and of a combination
   std::optional<Heads> heads{};  // of a projection and of the products of attention
   // Whether a projection's output has queries, keys, values, in this order for each group of heads.
   bool has_queries = false, has_keys = false, has_values = false;

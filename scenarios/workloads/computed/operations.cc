@@ -30,7 +30,8 @@ void Operations::make_steps() {
   const Layer& layer = state_.whole(layer_);
   const bool is_table = layer.embedding.has_value();
   // Where there are weights of its own, they come first.
-  std::int64_t parameters = layer.shared_weights ? 0 : state_.layer(layer_).tensors.front();
+  const bool has_weights = !layer.shared_weights && !layer.routing;
+  std::int64_t parameters = has_weights ? state_.layer(layer_).tensors.front() : 0;
   int number = 0;
   for (const Pointwise operation : layer.then) {
     const bool is_of_table = is_table && operation == Pointwise::residual;
@@ -124,7 +125,7 @@ void Operations::apply(const Step& step, const Pass& pass, const LayerTensors& t
 Op Operations::dropout(const Step& step, const Pass& pass, const Tensor& matrix) const {
   const StagePart& part = state_.part();
   const Layer& whole = state_.whole(layer_);
-  const std::int64_t tokens = whole.embedding ? whole.embedding->rows : whole.gemm->rows;
+  const std::int64_t tokens = token_rows(whole);
   const std::int64_t mine = tokens / part.division.context;
   const std::int64_t rows = matrix.shape()[0];
   const std::int64_t first_row = part_.has_row_parts ? part.tensor_part * rows : 0;

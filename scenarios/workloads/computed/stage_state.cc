@@ -41,8 +41,8 @@ Kept StageState::keep(std::size_t layer, std::int64_t rows, std::int64_t columns
   return shared;
 }
 
-Tensor StageState::scratch(Use use, std::int64_t elements) {
-  Tensor& memory = scratch_[use];
+Tensor StageState::scratch(Use use, std::int64_t elements, int number) {
+  Tensor& memory = scratch_[{use, number}];
   if (!memory || memory.element_count() < elements) memory = device_.allocate(dtype_, {elements});
   return memory.flat_slice(0, elements);
 }

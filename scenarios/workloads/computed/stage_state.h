@@ -49,8 +49,8 @@ class StageState {
   // other blocks, except for `is_output` of a block.
   Kept keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output);
   // Memory for the work of one layer; the same each time.
-  enum class Use : std::uint8_t { rows, of_rows, input, of_input, keys, other };
-  Tensor scratch(Use use, std::int64_t elements);
+  enum class Use : std::uint8_t { rows, of_rows, input, of_input, keys, other, experts };
+  Tensor scratch(Use use, std::int64_t elements, int number = 0);
   // Memory for the rows of all tensor-parallel devices, of which this one has `part`.
   Tensor all_rows(Use use, const Tensor& part);
   // Seeds a dropout, `number` among those of a layer, for this step.
@@ -89,7 +89,7 @@ class StageState {
   Device& device_;
   DType dtype_;
   std::vector<Layer> layers_;
-  std::map<Use, Tensor> scratch_;
+  std::map<std::pair<Use, int>, Tensor> scratch_;
   // By the layer's place in its block, number and size.
   std::map<std::tuple<std::size_t, int, std::int64_t, std::int64_t>, Kept> recomputed_;
   std::map<std::size_t, int> kept_;                 // how many, by layer
