@@ -115,9 +115,9 @@ struct StagePart {
   std::size_t first = 0, end = 0;  // layers of the model
   LayerDivision division{};
   int tensor_part = 0, context_part = 0, expert_part = 0;  // the device's places
-  std::int64_t examples = 1;              // of the largest pass
-  int passes = 1;                         // of a step
-  int live = 1;                           // passes between forward and backward at the same time
+  std::int64_t examples = 1;                               // of the largest pass
+  int passes = 1;                                          // of a step
+  int live = 1;                                            // passes between forward and backward at the same time
 };
 
 }  // namespace tandem

@@ -56,7 +56,7 @@ struct ExpertTensors {
   ExpertTensors(StageState& state, std::size_t first);
 
   Kept weights;  // of each row, for all experts: the router's probabilities, 0 where a row does not use an expert
-  std::size_t dispatch;  // the layer that sends rows to the experts
+  std::size_t dispatch;     // the layer that sends rows to the experts
   std::size_t combination;  // the layer that combines what the experts made
   ExpertRows tokens, made, of_made, of_tokens;
 };
