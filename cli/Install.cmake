@@ -30,8 +30,9 @@ if(TARGET tandem_cuda_kernels)
 endif()
 tandem_install_libraries(TandemTargets ${libraries})
 if(TARGET tandem_strategy_conformance)
-  tandem_install_libraries(TandemConformanceTargets tandem_strategy_conformance)
-  set(headers tests/conformance/worlds.h tests/conformance/kit/strategy_conformance.h)
+  tandem_install_libraries(TandemConformanceTargets tandem_strategy_conformance tandem_division_conformance)
+  set(headers tests/conformance/worlds.h tests/conformance/kit/strategy_conformance.h
+    tests/conformance/kit/division/division_conformance.h)
 endif()
 
 # The public headers, where they lie in this tree: none of an engine's own, of a parser, of a workload.

@@ -22,7 +22,7 @@ while [ $# != 0 ]; do
   *) break ;;
   esac
 done
-all="machine kernels train failures against_raw calibrate compare nccl engine strategies tf_cases calibrate_full sanitize"
+all="machine kernels train failures against_raw calibrate compare nccl engine strategies divisions tf_cases calibrate_full sanitize"
 for step in "$@"; do
   case " $all " in *" $step "*) ;; *) echo "gpu.sh: no step '$step' (known: $all)" >&2 && exit 2 ;; esac
 done
@@ -178,6 +178,7 @@ step_kernels() { wide_suite kernels 120 kernels '*'; }
 step_failures() { suite failures 120 failures '*'; }
 step_engine() { wide_suite engine 120 engine '*/cuda*'; }
 step_strategies() { wide_suite strategies 120 strategies '*cuda*'; }
+step_divisions() { wide_suite divisions 120 divisions '*_cuda'; }
 step_tf_cases() { wide_suite tf_cases 120 tf_cases 'Cases/*__cuda:Cases/*__cuda_graphs'; }
 
 step_train() {

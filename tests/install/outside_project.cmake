@@ -59,6 +59,10 @@ foreach(engine ${engines})
   if(NOT output MATCHES "\\[  PASSED  \\] [1-9]")
     message(FATAL_ERROR "the conformance kit ran nothing on engine '${engine}':\n${output}")
   endif()
+  run(${build}/gpipe_tests --gtest_filter=*LearnsWhatOneDeviceLearns*pipeline2_${engine})
+  if(NOT output MATCHES "\\[  PASSED  \\] [1-9]")
+    message(FATAL_ERROR "the conformance kit of divisions ran nothing on engine '${engine}':\n${output}")
+  endif()
 endforeach()
 
 # The way to divide a model of one's own trains, predicts, is swept, and is refused where it does not divide.

@@ -115,6 +115,14 @@ const std::vector<Fault> kFaults = {
      {"num_replicas_in_sync(): the strategy's: found [1], must be [2]", "counts the replicas of all workers",
       "seen by worker 1"},
      kTwoWorkers},
+    {"forgets_a_micro_batch",
+     "LearnsWhatOneDeviceLearns",
+     {"the losses from step 0 on: found [", "], those of one device", "computes the whole model on the whole batch"},
+     "_pipeline2_sim"},
+    {"keeps_no_activations",
+     "AreTheSameInEveryRun",
+     {"the activations that a device keeps, by shares(): found none", "says in shares() which layers a device has"},
+     "_tensor2_sim"},
 };
 
 // What the program with the broken strategies prints, and that it fails.
