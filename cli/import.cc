@@ -48,12 +48,13 @@ std::string needs_text(const Scenario& scenario) {
                                  6 * static_cast<double>(layers.model.forward_macs()) * scenario.workload.batch);
   text += fmt::format("activations that an example keeps: {:.4g} GB\n",
                       static_cast<double>(activation_bytes(layers.model.layers, one)) / 1e9);
-  if (const auto need = memory_need(scenario); need && need->fits()) text += "a device " + memory_text(*need) + "\n";
+  if (const auto need = memory_need(job_of(scenario)); need && need->fits())
+    text += "a device " + memory_text(*need) + "\n";
   return text;
 }
 
 void warn_of_memory(const std::string& file, const Scenario& scenario) {
-  const auto need = memory_need(scenario);
+  const auto need = memory_need(job_of(scenario));
   if (!need || need->fits()) return;
   std::cerr << fmt::format(
       "warning: {}: a device {}; `tandem run` refuses that: give more machines (--workers), --recompute, a smaller "

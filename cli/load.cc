@@ -95,7 +95,7 @@ Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportCh
     const Imported imported = import_file(*file, options, "");
     const Scenario scenario = parse_scenario(imported.scenario, file->name() + " as a scenario", {}, parts);
     parts = scenario.parts;
-    const auto need = memory_need(scenario);
+    const auto need = memory_need(job_of(scenario));
     fits = !need || need->fits();
     if (!leaves_open || fits) break;
     if (!options.recompute) {

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <map>
 
-#include "scenarios/job.h"
-#include "scenarios/parallel_settings.h"
 #include "strategies/input/distributed_dataset.h"
 #include "strategies/parallel/division.h"
 #include "strategies/strategies.h"
@@ -29,18 +27,16 @@ std::vector<Share> shares_of_replicas(int batch, int replicas) {
 
 }  // namespace
 
-std::vector<int> alike_tasks(const Scenario& scenario) {
-  if (parameter_servers(scenario) > 0) return {};
-  if (std::holds_alternative<TraceSettings>(scenario.workload.kind)) return {};
-  const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
-  const int workers = training_workers(scenario);
-  const int devices = scenario.devices.per_worker;
-  const std::vector<Share> shares = strategy.division
-                                        ? shares_of_division(*strategy.division->how, parallel_options(scenario))
-                                        : shares_of_replicas(scenario.workload.batch, workers * devices);
+std::vector<int> alike_workers(const Job& job) {
+  if (job.servers > 0 || job.trace != nullptr) return {};
+  if (job.mesh && job.mesh->devices() != job.devices) return {};  // the rules refuse it
+  const std::vector<Share> shares =
+      job.mesh ? shares_of_division(*job.strategy.division->how, *job.mesh)
+               : shares_of_replicas(job.scenario.workload.batch, static_cast<int>(job.devices));
+  const int devices = job.scenario.devices.per_worker;
   std::map<std::vector<Share>, int> numbers;
   std::vector<int> alike;
-  for (int worker = 0; worker < workers; ++worker) {
+  for (int worker = 0; worker < job.workers; ++worker) {
     const auto first = shares.begin() + std::ptrdiff_t{worker} * devices;
     const auto [known, is_new] = numbers.try_emplace({first, first + devices}, static_cast<int>(numbers.size()));
     alike.push_back(known->second);

@@ -1,15 +1,15 @@
-// Finds the workers of a scenario's job that do the same, as far as the scenario tells: EngineOptions::alike.
+// Finds the workers of a job that do the same, as far as the scenario tells: EngineOptions::alike.
 #pragma once
 
 #include <vector>
 
-#include "scenarios/scenario.h"
+#include "scenarios/job.h"
 
 namespace tandem {
 
-// Returns a number for each task of the job (tasks_of). Tasks with the same number have equal shares of the batch,
-// equal places in the model, and the same role. Returns nothing for traces, and where parameter servers serve tasks in
-// the order in which they arrive.
-std::vector<int> alike_tasks(const Scenario& scenario);
+// Returns a number for each task, from what else the job says. Tasks with the same number have equal shares of the
+// batch, equal places in the model, and the same role. Returns nothing for traces, and where parameter servers serve
+// tasks in the order in which they arrive.
+std::vector<int> alike_workers(const Job& job);
 
 }  // namespace tandem

@@ -4,11 +4,9 @@
 #include <set>
 
 #include "scenarios/activations.h"
-#include "scenarios/job.h"
 #include "scenarios/parallel_settings.h"
 #include "strategies/parallel/division.h"
 #include "strategies/parallel/gradient_buckets.h"
-#include "strategies/strategies.h"
 
 namespace tandem {
 namespace {
@@ -22,15 +20,15 @@ std::int64_t rounded_up(std::int64_t total, std::int64_t parts) {
 // Computes the memory of a job's devices.
 class MemoryModel {
  public:
-  MemoryModel(const Scenario& scenario, const LayersSettings& layers)
-      : scenario_(scenario), layers_(layers), storage_(layers.storage()), parameter_type_(layers.parameter_type()) {}
+  explicit MemoryModel(const Job& job)
+      : job_(job), layers_(*job.layers), storage_(layers_.storage()), parameter_type_(layers_.parameter_type()) {}
 
   MemoryNeed replicated() const {
-    const std::int64_t replicas = training_devices(scenario_);
-    const std::int64_t examples = rounded_up(scenario_.workload.batch, replicas);
+    const std::int64_t replicas = job_.devices;
+    const std::int64_t examples = rounded_up(job_.scenario.workload.batch, replicas);
     MemoryNeed need = passes_over(examples);
     const std::int64_t parameters = layers_.model.parameters();
-    add_parameters(need, parameters, parameter_type_, parameter_servers(scenario_) == 0);
+    add_parameters(need, parameters, parameter_type_, job_.servers == 0);
     const std::int64_t bucket = largest_bucket(layers_.model.layers, layers_.bucket_bytes, bytes_of(parameter_type_));
     if (replicas > 1) need.buckets = kBuffers * std::min(bucket, parameters) * bytes_of(parameter_type_);
     return need;
@@ -38,9 +36,8 @@ class MemoryModel {
 
   // Returns the need of the device that needs most.
   MemoryNeed divided(const Division& division) const {
-    const ParallelOptions options = parallel_options(scenario_);
     MemoryNeed most;
-    for (const DeviceShare& share : division.shares({layers_.model, layers_, options})) {
+    for (const DeviceShare& share : division.shares({layers_.model, layers_, *job_.mesh})) {
       const MemoryNeed need = need_of(share);
       if (need.total() > most.total()) most = need;
     }
@@ -119,20 +116,21 @@ class MemoryModel {
     return need;
   }
 
-  const Scenario& scenario_;
+  const Job& job_;
   const LayersSettings& layers_;
   DType storage_;         // of activations
   DType parameter_type_;  // of parameters and gradients
 };
 
 // Returns the memory of the smallest device that trains; 0 if it is not known. Devices on one GPU share its memory.
-std::int64_t available_bytes(const Scenario& scenario) {
+std::int64_t available_bytes(const Job& job) {
+  const Scenario& scenario = job.scenario;
   if (!scenario.topology) return 0;
   const NodeKind kind = scenario.devices.type == DeviceType::gpu ? NodeKind::gpu : NodeKind::cpu;
   std::int64_t least = 0;
   const int machines = scenario.topology->worker_count();
   std::set<const Topology*> kinds;
-  for (int worker = 0; worker < std::min(training_workers(scenario), machines); ++worker) {
+  for (int worker = 0; worker < std::min(job.workers, machines); ++worker) {
     const bool is_of_kind = worker < scenario.topology->machine_count();
     if (is_of_kind && !kinds.insert(&scenario.topology->machine(worker)).second) continue;
     const std::vector<NodeIndex> nodes = scenario.topology->nodes_of(worker, kind);
@@ -149,19 +147,17 @@ std::int64_t available_bytes(const Scenario& scenario) {
 
 }  // namespace
 
-std::optional<MemoryNeed> memory_need(const Scenario& scenario) {
-  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
-  if (layers == nullptr || parallel_problem(scenario)) return std::nullopt;
-  const MemoryModel model(scenario, *layers);
-  const auto& division = strategy_info(scenario.strategy.name).division;
-  MemoryNeed need = division ? model.divided(*division->how) : model.replicated();
-  need.available = available_bytes(scenario);
+std::optional<MemoryNeed> memory_need(const Job& job) {
+  if (job.layers == nullptr || parallel_problem(job.scenario)) return std::nullopt;
+  const MemoryModel model(job);
+  MemoryNeed need = job.mesh ? model.divided(*job.strategy.division->how) : model.replicated();
+  need.available = available_bytes(job);
   return need;
 }
 
-void check_memory(const Scenario& scenario, const std::optional<MemoryNeed>& need) {
+void check_memory(const Job& job, const std::optional<MemoryNeed>& need) {
   if (!need || need->fits()) return;
-  throw MemoryError(scenario.problem_at("workload", "a device " + memory_text(*need)), *need);
+  throw MemoryError(job.scenario.problem_at("workload", "a device " + memory_text(*need)), *need);
 }
 
 }  // namespace tandem

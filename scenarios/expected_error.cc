@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "scenarios/job.h"
 #include "strategies/strategies.h"
 
 namespace tandem {
@@ -46,21 +45,20 @@ std::string compared_as(const std::string& strategy) {
   return "central";
 }
 
-PredictionKind prediction_kind(const Scenario& scenario, const std::optional<SharedCores>& cores) {
-  TANDEM_REQUIRE(scenario.topology != nullptr, "a prediction without a topology");
-  const Topology& topology = *scenario.topology;
-  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
+PredictionKind prediction_kind(const Job& job, const std::optional<SharedCores>& cores) {
+  TANDEM_REQUIRE(job.scenario.topology != nullptr, "a prediction without a topology");
+  const Topology& topology = *job.scenario.topology;
   std::set<int> machines;
-  for (int worker = 0; worker < training_workers(scenario); ++worker) {
-    machines.insert(tasks.at(static_cast<std::size_t>(worker)).topology_worker);
+  for (int worker = 0; worker < job.workers; ++worker) {
+    machines.insert(job.tasks.at(static_cast<std::size_t>(worker)).topology_worker);
   }
-  const bool on_gpus = scenario.devices.type == DeviceType::gpu;
-  PredictionKind kind{.strategy = compared_as(scenario.strategy.name),
-                      .devices = static_cast<int>(training_devices(scenario)),
+  const bool on_gpus = job.scenario.devices.type == DeviceType::gpu;
+  PredictionKind kind{.strategy = compared_as(job.strategy.name),
+                      .devices = static_cast<int>(job.devices),
                       .nodes = static_cast<int>(machines.size()),
                       .on_gpus = on_gpus,
                       .is_short_of_cores = cores && cores->are_short(),
-                      .is_layers = std::holds_alternative<LayersSettings>(scenario.workload.kind)};
+                      .is_layers = job.layers != nullptr};
   if (topology.provenance() == Provenance::measured) {
     kind.figures = FigureBasis::calibrated;
   } else if (are_devices_measured(topology, machines, on_gpus ? NodeKind::gpu : NodeKind::cpu)) {

@@ -1,16 +1,16 @@
-// Tells how wrong predictions like that of a scenario have been.
+// Tells how wrong predictions like that of a job have been.
 #pragma once
 
 #include "reports/error_bands.h"
 #include "reports/report.h"
-#include "scenarios/scenario.h"
+#include "scenarios/job.h"
 
 namespace tandem {
 
 // Returns StrategyInfo::compared_as as a word for PredictionKind::strategy.
 std::string compared_as(const std::string& strategy);
 
-// Returns what decides how wrong a simulation of the scenario is. Its topology must be known.
-PredictionKind prediction_kind(const Scenario& scenario, const std::optional<SharedCores>& cores = {});
+// Returns what decides how wrong a simulation of the job is. Its topology must be known.
+PredictionKind prediction_kind(const Job& job, const std::optional<SharedCores>& cores = {});
 
 }  // namespace tandem

@@ -7,7 +7,9 @@
 #include <set>
 
 #include "engine/engine_info.h"
+#include "scenarios/alike.h"
 #include "scenarios/machine_watch.h"
+#include "scenarios/parallel_settings.h"
 #include "strategies/strategies.h"
 
 namespace tandem {
@@ -52,24 +54,24 @@ WorkerSpec server_of(const Scenario& scenario, int index) {
 }
 
 // Counts the GPUs of the machine that `task` runs on. A real engine is one machine, whatever the topology says.
-int gpus_of_machine(const Scenario& scenario, const Capabilities& capabilities, const WorkerSpec& task) {
-  if (engine_info(scenario.engine.name).needs_topology) {
-    return static_cast<int>(scenario.topology->nodes_of(task.topology_worker, NodeKind::gpu).size());
+int gpus_of_machine(const Job& job, const Capabilities& capabilities, const WorkerSpec& task) {
+  if (job.models_machine) {
+    return static_cast<int>(job.scenario.topology->nodes_of(task.topology_worker, NodeKind::gpu).size());
   }
   return static_cast<int>(std::count_if(capabilities.hardware.begin(), capabilities.hardware.end(),
                                         [](const Hardware& hardware) { return hardware.type == DeviceType::gpu; }));
 }
 
 // Returns how many CPU devices of that machine work at full rate at the same time; 0: not known.
-int cores_of_machine(const Scenario& scenario, const Capabilities& capabilities, const WorkerSpec& task) {
-  if (engine_info(scenario.engine.name).needs_topology) {
-    int cores = 0;
-    for (const NodeIndex node : scenario.topology->nodes_of(task.topology_worker, NodeKind::cpu)) {
-      if (const auto device = scenario.topology->device(node)) cores += device->cores;
+int cores_of_machine(const Job& job, const Capabilities& capabilities, const WorkerSpec& task) {
+  int cores = 0;
+  if (job.models_machine) {
+    const Topology& topology = *job.scenario.topology;
+    for (const NodeIndex node : topology.nodes_of(task.topology_worker, NodeKind::cpu)) {
+      if (const auto device = topology.device(node)) cores += device->cores;
     }
     return cores;
   }
-  int cores = 0;
   for (const Hardware& hardware : capabilities.hardware) {
     if (hardware.type == DeviceType::cpu) cores += hardware.cores;
   }
@@ -114,21 +116,40 @@ std::vector<WorkerSpec> tasks_of(const Scenario& scenario) {
   return tasks;
 }
 
-std::optional<SharedCores> shared_cores(const Scenario& scenario, const std::vector<WorkerSpec>& tasks,
-                                        const Capabilities& capabilities) {
-  const bool models_machine = engine_info(scenario.engine.name).needs_topology;
-  const LaunchedJob* job = models_machine ? nullptr : joined_job();
+Job job_of(const Scenario& scenario) {
+  Job job{.scenario = scenario,
+          .engine = engine_info(scenario.engine.name),
+          .strategy = strategy_info(scenario.strategy.name),
+          .tasks = tasks_of(scenario),
+          .workers = training_workers(scenario),
+          .servers = parameter_servers(scenario),
+          .devices = training_devices(scenario),
+          .devices_in_step = tandem::devices_in_step(scenario),
+          .devices_of_replica = devices_of_one_replica(scenario),
+          .mlp = std::get_if<MlpSettings>(&scenario.workload.kind),
+          .layers = std::get_if<LayersSettings>(&scenario.workload.kind),
+          .trace = std::get_if<TraceSettings>(&scenario.workload.kind)};
+  job.models_machine = job.engine.needs_topology;
+  job.divides_model = job.strategy.division && job.trace == nullptr;
+  if (job.strategy.division) job.mesh = parallel_options(scenario);
+  if (job.engine.symmetry) job.alike = alike_workers(job);
+  return job;
+}
+
+std::optional<SharedCores> shared_cores(const Job& job, const Capabilities& capabilities) {
+  const LaunchedJob* launched = job.models_machine ? nullptr : joined_job();
+  const std::vector<WorkerSpec>& tasks = job.tasks;
   std::map<std::string, SharedCores> machines;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (tasks[i].device_type != DeviceType::cpu || tasks[i].device_count == 0) continue;
     std::string machine;
-    if (models_machine) machine = std::to_string(tasks[i].topology_worker);
-    if (job != nullptr && i < job->hosts().size()) machine = job->hosts()[i];
+    if (job.models_machine) machine = std::to_string(tasks[i].topology_worker);
+    if (launched != nullptr && i < launched->hosts().size()) machine = launched->hosts()[i];
     SharedCores& shared = machines[machine];
     shared.devices += tasks[i].device_count;
-    const int cores = cores_of_machine(scenario, capabilities, tasks[i]);
+    const int cores = cores_of_machine(job, capabilities, tasks[i]);
     // Launchers may bind each rank to cores of its own; otherwise, all ranks of a machine have all of its cores.
-    shared.cores = job == nullptr ? cores : std::min(shared.cores + cores, online_processors());
+    shared.cores = launched == nullptr ? cores : std::min(shared.cores + cores, online_processors());
   }
   std::erase_if(machines, [](const auto& machine) { return machine.second.cores == 0; });
   const auto fullest = std::max_element(machines.begin(), machines.end(), [](const auto& a, const auto& b) {
@@ -137,20 +158,17 @@ std::optional<SharedCores> shared_cores(const Scenario& scenario, const std::vec
   return fullest == machines.end() ? std::nullopt : std::optional(fullest->second);
 }
 
-std::vector<std::string> notes_of_shared_gpus(const Scenario& scenario, const std::vector<WorkerSpec>& tasks,
-                                              const Capabilities& capabilities) {
-  const EngineInfo& engine = engine_info(scenario.engine.name);
-  if (engine.join != nullptr) return {};  // the engine knows the machines of its processes, and says so itself
-  const bool is_one_machine = !engine.needs_topology;
+std::vector<std::string> notes_of_shared_gpus(const Job& job, const Capabilities& capabilities) {
+  if (job.engine.join != nullptr) return {};  // the engine knows the machines of its processes, and says so itself
   struct Machine {
     int gpus = 0;
     std::map<int, int> devices;  // on each GPU
   };
   std::map<int, Machine> machines;
-  for (const WorkerSpec& task : tasks) {
+  for (const WorkerSpec& task : job.tasks) {
     if (task.device_type != DeviceType::gpu) continue;
-    Machine& machine = machines[is_one_machine ? 0 : task.topology_worker];
-    machine.gpus = gpus_of_machine(scenario, capabilities, task);
+    Machine& machine = machines[job.models_machine ? task.topology_worker : 0];
+    machine.gpus = gpus_of_machine(job, capabilities, task);
     for (int i = 0; i < task.device_count && machine.gpus > 0; ++i) ++machine.devices[i % machine.gpus];
   }
   std::set<std::string> notes;

@@ -1,10 +1,10 @@
-// Trains a scenario with a strategy that divides the model.
+// Trains a job with a strategy that divides the model.
 #pragma once
 
 #include <functional>
 
 #include "reports/report.h"
-#include "scenarios/scenario.h"
+#include "scenarios/job.h"
 
 namespace tandem {
 
@@ -12,7 +12,7 @@ class Worker;
 
 // Trains one worker's part of the job. parallel_problem() must have found nothing. Worker 0 calls `progress`, which may
 // be empty, after each step.
-void train_parallel(Worker& worker, const Scenario& scenario, const std::function<void(int step, int steps)>& progress,
+void train_parallel(Worker& worker, const Job& job, const std::function<void(int step, int steps)>& progress,
                     Report& report);
 
 }  // namespace tandem

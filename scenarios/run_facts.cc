@@ -6,10 +6,15 @@
 #include <map>
 #include <set>
 
+#include "reports/error_bands.h"
+#include "reports/op_time.h"
+#include "reports/work_counts.h"
+#include "scenarios/collective_limits.h"
+#include "scenarios/expected_error.h"
 #include "scenarios/import/trace.h"
-#include "scenarios/job.h"
 #include "scenarios/labelled_rows.h"
 #include "scenarios/system_text.h"
+#include "scenarios/unused_keys.h"
 
 namespace tandem {
 namespace {
@@ -37,11 +42,11 @@ std::vector<std::string> notes_of_trace(const TraceSettings& trace) {
 }
 
 // Notes how well the work of the layers is known: what a framework makes of them, and what no figure predicts.
-std::vector<std::string> notes_of_workload(const Scenario& scenario) {
+std::vector<std::string> notes_of_workload(const Job& job) {
   std::vector<std::string> notes;
-  if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) return notes_of_trace(*trace);
-  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
-  if (layers == nullptr) return notes;
+  if (job.trace != nullptr) return notes_of_trace(*job.trace);
+  if (job.layers == nullptr) return notes;
+  const LayersSettings* layers = job.layers;
   if (layers->model.depends_on_stack()) {
     notes.push_back("stack: " + layers->stack.text() +
                     (layers->stack.is_stated ? "" : " (assumed; neither the model nor the scenario states it)"));
@@ -54,11 +59,10 @@ std::vector<std::string> notes_of_workload(const Scenario& scenario) {
 }
 
 // Returns which workers represented which others, by name.
-std::vector<ReportedClass> classes_of(const Scenario& scenario, const Timeline& timeline) {
+std::vector<ReportedClass> classes_of(const Job& job, const Timeline& timeline) {
   std::vector<ReportedClass> classes;
-  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
   for (const WorkerClass& one : timeline.classes) {
-    const WorkerSpec& task = tasks.at(static_cast<std::size_t>(one.representative));
+    const WorkerSpec& task = job.tasks.at(static_cast<std::size_t>(one.representative));
     classes.push_back({.representative = fmt::format("/job:{}/task:{}", task.job, task.task),
                        .workers = one.workers,
                        .devices = one.workers * task.device_count});
@@ -94,13 +98,13 @@ double tokens_of(const Model& model) {
 
 // Returns the peak of all GPUs that train in this type; 0 if that of any is unknown. Several CPU devices may share one
 // processor, which has no peak of its own for each.
-double peak_of(const Scenario& scenario, DType dtype) {
+double peak_of(const Job& job, DType dtype) {
+  const Scenario& scenario = job.scenario;
   if (!scenario.topology || scenario.devices.type != DeviceType::gpu) return 0;
-  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
   std::map<int, double> peaks;  // by machine
   double sum = 0;
-  for (int worker = 0; worker < training_workers(scenario); ++worker) {
-    const WorkerSpec& task = tasks.at(static_cast<std::size_t>(worker));
+  for (int worker = 0; worker < job.workers; ++worker) {
+    const WorkerSpec& task = job.tasks.at(static_cast<std::size_t>(worker));
     const auto [known, is_new] = peaks.try_emplace(task.topology_worker, 0);
     if (is_new) {
       for (const NodeIndex node : scenario.topology->nodes_of(task.topology_worker, NodeKind::gpu)) {
@@ -116,38 +120,62 @@ double peak_of(const Scenario& scenario, DType dtype) {
   return sum;
 }
 
-std::optional<ModelWork> work_of(const Scenario& scenario) {
-  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
-  if (layers == nullptr) return std::nullopt;
+std::optional<ModelWork> work_of(const Job& job) {
+  if (job.layers == nullptr) return std::nullopt;
+  const LayersSettings* layers = job.layers;
   constexpr double kFlopsOfMac = 2, kPasses = 3;  // the backward pass has two products for each one of the forward pass
   return ModelWork{.flops_per_unit = kPasses * kFlopsOfMac * static_cast<double>(layers->model.forward_macs()),
                    .tokens_per_unit = tokens_of(layers->model),
-                   .devices = static_cast<int>(training_devices(scenario)),
-                   .peak_flops_per_s = peak_of(scenario, layers->dtype),
+                   .devices = static_cast<int>(job.devices),
+                   .peak_flops_per_s = peak_of(job, layers->dtype),
                    .dtype = std::string(name_of(layers->dtype))};
 }
 
-std::optional<JobPrice> price_of(const Scenario& scenario) {
+std::optional<JobPrice> price_of(const Job& job) {
+  const Scenario& scenario = job.scenario;
   if (!scenario.topology || !scenario.topology->price()) return std::nullopt;
   std::set<int> machines;
-  for (const WorkerSpec& task : tasks_of(scenario)) machines.insert(task.topology_worker);
-  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
-  const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind);
-  const auto epoch = layers != nullptr                        ? layers->epoch
-                     : mlp != nullptr && mlp->rows != nullptr ? std::int64_t{training_rows(*mlp->rows)}
-                                                              : 0;
+  for (const WorkerSpec& task : job.tasks) machines.insert(task.topology_worker);
+  const bool has_rows = job.mlp != nullptr && job.mlp->rows != nullptr;
+  const auto epoch = job.layers != nullptr ? job.layers->epoch
+                     : has_rows            ? std::int64_t{training_rows(*job.mlp->rows)}
+                                           : 0;
   return JobPrice{.per_hour = scenario.topology->price()->per_hour,
                   .currency = scenario.topology->price()->currency,
                   .machines = static_cast<int>(machines.size()),
                   .units_per_epoch = static_cast<double>(epoch)};
 }
 
+// Says how far off the prediction may be, and which sizes of collectives were measured.
+void add_prediction_facts(Report& report, const Job& job) {
+  report.calibrated = calibrated_ranges(job.scenario.topology->collectives());
+  report.expected_error = error_band_of(prediction_kind(job, report.cores));
+}
+
+void add_measured_facts(Report& report, const Job& job, const Timeline& timeline) {
+  if (report.machine_use) report.machine_use->gpus = timeline.gpus;
+  if (!report.has_parts()) return;
+  report.counts = work_counts(timeline, job.scenario.warmup_steps);
+  report.op_time = op_time(timeline, job.scenario.warmup_steps);
+}
+
+void append(std::vector<std::string>& notes, const std::vector<std::string>& more) {
+  notes.insert(notes.end(), more.begin(), more.end());
+}
+
+void add_notes_of_topology(Report& report, const Topology& topology) {
+  append(report.notes, topology.notes());
+  if (report.deterministic && !topology.disturbance().empty()) {
+    report.notes.push_back("the topology was measured while disturbed: " + topology.disturbance());
+  }
+}
+
 }  // namespace
 
-Report merged(const std::vector<TrainingResult>& results, const Scenario& scenario) {
+Report merged(const std::vector<TrainingResult>& results, const Job& job) {
   Report report = results.front().report;
-  report.workers = training_workers(scenario);
-  report.parameter_servers = parameter_servers(scenario);
+  report.workers = job.workers;
+  report.parameter_servers = job.servers;
   if (!report.asynchronous) return report;
   report.replicas *= report.workers;
   Staleness all;
@@ -161,12 +189,13 @@ Report merged(const std::vector<TrainingResult>& results, const Scenario& scenar
   return report;
 }
 
-void add_facts(Report& report, const Scenario& scenario, const Capabilities& capabilities, const Timeline& timeline) {
+void add_facts(Report& report, const Job& job, const Capabilities& capabilities, const Timeline& timeline) {
+  const Scenario& scenario = job.scenario;
   report.scenario = scenario.name;
   report.scenario_hash = scenario.hash;
   report.engine = capabilities.engine;
   report.strategy = scenario.strategy.name;
-  report.devices = static_cast<int>(training_devices(scenario));
+  report.devices = static_cast<int>(job.devices);
   report.topology = scenario.topology ? scenario.topology->name() : "this machine";
   report.topology_provenance = scenario.topology ? std::string(name_of(scenario.topology->provenance())) : "measured";
   report.steps = scenario.steps;
@@ -180,29 +209,39 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.records = scenario.engine.records;
   report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step,
                              report.records);
-  report.work = work_of(scenario);
-  report.price = price_of(scenario);
-  report.classes = classes_of(scenario, timeline);
+  report.work = work_of(job);
+  report.price = price_of(job);
+  report.classes = classes_of(job, timeline);
   report.settings = timeline.settings;
-  const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
-  const StrategyValues own = with_usual_values(strategy.name, strategy.keys, scenario.strategy.own);
+  const StrategyValues own = with_usual_values(job.strategy.name, job.strategy.keys, scenario.strategy.own);
   for (const auto& [key, value] : own.all()) {
     report.settings["strategy." + key] = value_text(value);
   }
   report.notes = timeline.notes;
-  if (scenario.topology) {
-    report.notes.insert(report.notes.end(), scenario.topology->notes().begin(), scenario.topology->notes().end());
-  }
-  if (scenario.topology && capabilities.deterministic && !scenario.topology->disturbance().empty()) {
-    report.notes.push_back("the topology was measured while disturbed: " + scenario.topology->disturbance());
-  }
+  if (scenario.topology) add_notes_of_topology(report, *scenario.topology);
   if (scenario.engine.records != RecordLevel::all) {
     report.notes.push_back(fmt::format(
         "records: {} only, so the report has no times of {}", name_of(scenario.engine.records),
         scenario.engine.records == RecordLevel::collectives ? "ops and copies" : "ops, copies and collectives"));
   }
-  const std::vector<std::string> notes = notes_of_workload(scenario);
-  report.notes.insert(report.notes.end(), notes.begin(), notes.end());
+  append(report.notes, notes_of_workload(job));
+  report.cores = shared_cores(job, capabilities);
+  if (job.models_machine) add_prediction_facts(report, job);
+  if (!report.deterministic) add_measured_facts(report, job, timeline);
+  append(report.notes, notes_of_shared_gpus(job, capabilities));
+}
+
+// A run whose workers represent others does not see which links these use.
+void add_notes(Report& report, const Job& job, const Timeline& timeline) {
+  append(report.notes, job.scenario.notes);
+  UnusedKeys unused;
+  find_unused_keys(job, report, timeline, unused);
+  if (job.models_machine) {
+    const Topology& topology = *job.scenario.topology;
+    const Consulted& seen = timeline.consulted;
+    find_unused_keys(topology, may_have_representatives(job) ? with_links_of(topology, seen) : seen, unused);
+  }
+  append(report.notes, unused.notes());
 }
 
 }  // namespace tandem

@@ -7,12 +7,8 @@
 #include <map>
 
 #include "engine/engine.h"
-#include "scenarios/alike.h"
 #include "scenarios/device_memory.h"
-#include "scenarios/job.h"
-#include "scenarios/parallel_settings.h"
 #include "scenarios/workloads/mlp_layers.h"
-#include "strategies/strategies.h"
 #include "topologies/base/machine_memory.h"
 #include "topologies/base/units.h"
 
@@ -39,11 +35,11 @@ constexpr double kAreasOfLibraries = 2000;
 constexpr double kBytesOfARealDevice = 6.3e6;
 
 // Where some workers of a kind represent others, the first and the last run, and a witness between them.
-std::int64_t simulated_workers(const Scenario& scenario) {
+std::int64_t simulated_workers(const Job& job) {
   std::map<int, std::size_t> kinds;
-  for (const int kind : alike_tasks(scenario)) ++kinds[kind];
+  for (const int kind : job.alike) ++kinds[kind];
   const bool saves_work = std::ranges::any_of(kinds, [](const auto& kind) { return kind.second > kFewAlike; });
-  if (!saves_work) return training_workers(scenario);
+  if (!saves_work) return job.workers;
   std::int64_t workers = 0;
   for (const auto& [kind, members] : kinds) {
     workers += static_cast<std::int64_t>(std::min<std::size_t>(members, members < kManyAlike ? 2 : 3));
@@ -79,26 +75,25 @@ double RunSize::areas() const {
   return kAreasOfATask * static_cast<double>(simulated);
 }
 
-RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry) {
+RunSize size_of(const Job& job, double records_of_a_step, bool symmetry) {
+  const Scenario& scenario = job.scenario;
   const std::int64_t each = scenario.devices.per_worker;
-  const std::int64_t workers = training_workers(scenario);
   // If workers share a machine, all of them run.
-  const bool share_machines = scenario.topology && workers > scenario.topology->worker_count();
-  RunSize size{.devices = training_devices(scenario)};
-  size.simulated = (symmetry && !share_machines ? simulated_workers(scenario) : workers) * each;
+  const bool share_machines = scenario.topology && job.workers > scenario.topology->worker_count();
+  RunSize size{.devices = job.devices};
+  size.simulated = (symmetry && !share_machines ? simulated_workers(job) : job.workers) * each;
   size.records = static_cast<double>(size.simulated) * scenario.steps * records_of_a_step;
   if (scenario.engine.values == ValueMode::real) {
-    size.value_bytes = static_cast<double>(size.simulated) * tensor_bytes_of_device(scenario);
+    size.value_bytes = static_cast<double>(size.simulated) * tensor_bytes_of_device(job);
   }
   return size;
 }
 
 // Resident memory of engine sim with `values: real` (/usr/bin/time), 2026-11-24: resnet50 (f32, batch 64) on 1, 2 and 4
 // GPUs took 1.04, 1.27 and 1.66 GB, and is estimated to take 0.95, 1.27 and 1.79 GB.
-double tensor_bytes_of_device(const Scenario& scenario) {
-  const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind);
-  if (mlp && !strategy_info(scenario.strategy.name).division) return 2 * bytes_of_weights(*mlp);
-  const auto need = memory_need(scenario);
+double tensor_bytes_of_device(const Job& job) {
+  if (job.mlp != nullptr && !job.mesh) return 2 * bytes_of_weights(*job.mlp);
+  const auto need = memory_need(job);
   if (!need) return 0;
   return static_cast<double>(need->total() - need->activations - need->optimizer);
 }

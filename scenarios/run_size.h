@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "scenarios/scenario.h"
+#include "scenarios/job.h"
 
 namespace tandem {
 
@@ -24,13 +24,13 @@ struct RunSize {
 
 // Returns the size of a run in which a device leaves `records_of_a_step` records in a step. `symmetry` is whether
 // workers may represent others.
-RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry);
+RunSize size_of(const Job& job, double records_of_a_step, bool symmetry);
 
 double bytes_of_records(double records);
 
 // Returns how many bytes of tensors a run keeps for a device whose values this machine computes, or 0 where they are
 // not known. Layers keep neither activations nor moments; a perceptron keeps at least its weights and their gradients.
-double tensor_bytes_of_device(const Scenario& scenario);
+double tensor_bytes_of_device(const Job& job);
 
 // Return why a run does not fit into the memory, address space, areas or threads that are available, or an empty text
 // if it does. The first three are for engines that model machines, the others for engines that run on this machine,

@@ -6,12 +6,8 @@
 
 #include "engine/engine_info.h"
 #include "engine/run_phase.h"
-#include "reports/op_time.h"
-#include "scenarios/alike.h"
 #include "scenarios/calibrate.h"
-#include "scenarios/collective_limits.h"
 #include "scenarios/device_memory.h"
-#include "scenarios/expected_error.h"
 #include "scenarios/import/trace.h"
 #include "scenarios/job.h"
 #include "scenarios/launch.h"
@@ -22,7 +18,6 @@
 #include "scenarios/scenario_rules.h"
 #include "scenarios/size_check.h"
 #include "scenarios/training.h"
-#include "scenarios/unused_keys.h"
 #include "scenarios/workloads/trace_replay.h"
 #include "strategies/base/errors.h"
 #include "strategies/strategies.h"
@@ -31,22 +26,26 @@
 namespace tandem {
 namespace {
 
-std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) {
-  scenario.topology = topology_for(scenario);
+EngineOptions options_of(const Job& job, const RunOptions& run_options) {
+  const EngineSettings& asked = job.scenario.engine;
   EngineOptions options;
-  options.workers = tasks_of(scenario);
-  if (engine_info(scenario.engine.name).needs_topology) options.topology = scenario.topology;
-  options.values = scenario.engine.values;
-  options.collectives = scenario.engine.collectives;
-  options.nccl = scenario.engine.nccl;
-  options.devices_in_step = devices_in_step(scenario);
-  options.work_spread = scenario.workload.spread;
+  options.workers = job.tasks;
+  if (job.models_machine) options.topology = job.scenario.topology;
+  options.values = asked.values;
+  options.collectives = asked.collectives;
+  options.nccl = asked.nccl;
+  options.devices_in_step = job.devices_in_step;
+  options.work_spread = job.scenario.workload.spread;
   options.schedule_seed = run_options.schedule_seed;
-  options.graphs = scenario.engine.graphs;
-  options.records = scenario.engine.records;
-  if (scenario.engine.symmetry && engine_info(scenario.engine.name).symmetry) options.alike = alike_tasks(scenario);
+  options.graphs = asked.graphs;
+  options.records = asked.records;
+  if (asked.symmetry) options.alike = job.alike;
+  return options;
+}
+
+std::unique_ptr<Engine> open(const Job& job, const RunOptions& run_options) {
   try {
-    return open_engine(scenario.engine.name, std::move(options));
+    return open_engine(job.scenario.engine.name, options_of(job, run_options));
   } catch (const InputError&) {
     throw;
   } catch (const UnavailableError&) {
@@ -54,28 +53,28 @@ std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) 
   } catch (const RunError&) {
     throw;
   } catch (const Error& error) {  // an option that this engine does not have
-    throw InputError({scenario.problem_at("engine", error.what())});
+    throw InputError({job.scenario.problem_at("engine", error.what())});
   }
 }
 
 // Refuses, before the run, everything that the engine cannot do.
-void check_capabilities(const Scenario& scenario, const Capabilities& capabilities) {
-  const bool is_trace = std::holds_alternative<TraceSettings>(scenario.workload.kind);
-  if (is_trace && !engine_info(scenario.engine.name).needs_topology) {
-    throw InputError(
-        {scenario.problem_at("engine.name", "plays no traces: a trace has times of kernels, not the kernels")});
+void check_capabilities(const Job& job, const Capabilities& capabilities) {
+  const auto refuse = [&job](const char* key, const std::string& problem) {
+    throw InputError({job.scenario.problem_at(key, problem)});
+  };
+  if (job.trace != nullptr && !job.models_machine) {
+    refuse("engine.name", "plays no traces: a trace has times of kernels, not the kernels");
   }
-  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
-  if (layers && std::find(capabilities.gemm_dtypes.begin(), capabilities.gemm_dtypes.end(), layers->dtype) ==
-                    capabilities.gemm_dtypes.end()) {
-    throw InputError({scenario.problem_at("workload.dtype", "engine '" + capabilities.engine + "' multiplies no " +
-                                                                std::string(name_of(layers->dtype)))});
+  const std::vector<DType>& dtypes = capabilities.gemm_dtypes;
+  if (job.layers != nullptr && std::ranges::find(dtypes, job.layers->dtype) == dtypes.end()) {
+    refuse("workload.dtype",
+           fmt::format("engine '{}' multiplies no {}", capabilities.engine, name_of(job.layers->dtype)));
   }
-  if (!capabilities.remote_devices && parameter_servers(scenario) > 0) {
-    throw InputError({scenario.problem_at(
-        "strategy.name", fmt::format("strategy '{}' keeps variables on parameter servers, and engine '{}' reaches no "
-                                     "memory of other processes; run it in one process",
-                                     scenario.strategy.name, capabilities.engine))});
+  if (!capabilities.remote_devices && job.servers > 0) {
+    refuse("strategy.name",
+           fmt::format("strategy '{}' keeps variables on parameter servers, and engine '{}' reaches no memory of other "
+                       "processes; run it in one process",
+                       job.strategy.name, capabilities.engine));
   }
 }
 
@@ -103,121 +102,113 @@ class MeasuredSteps {
   std::optional<MachineCounts> begin_, end_;
 };
 
-RunResult run_once(Scenario scenario, const RunOptions& options);
+RunResult run_job(const Job& job, const RunOptions& options);
+
+// Returns the scenario with the topology that a run of it uses.
+Scenario with_topology(Scenario scenario) {
+  scenario.topology = topology_for(scenario);
+  return scenario;
+}
 
 // Returns how many records a device leaves in a step, counted in a run of one replica. Returns 0 if that run would take
 // a large part of the run itself, or fails.
-double records_of_a_step(const Scenario& scenario) {
+double records_of_a_step(const Job& job) {
   constexpr int kPart = 8;
-  if (std::holds_alternative<TraceSettings>(scenario.workload.kind)) return 0;
-  const int one = devices_of_one_replica(scenario);
-  const std::int64_t all = training_devices(scenario);
-  if (all < std::int64_t{kPart} * one) return 0;
-  Scenario alone = one_replica_of(scenario, static_cast<int>(all / one));
+  const int one = job.devices_of_replica;
+  if (job.trace != nullptr || job.devices < std::int64_t{kPart} * one) return 0;
+  Scenario alone = one_replica_of(job.scenario, static_cast<int>(job.devices / one));
   alone.steps = 1;
   alone.warmup_steps = 0;
   alone.engine.symmetry = false;
   try {
-    return static_cast<double>(run_once(alone, {}).timeline.records.size()) / one;
+    return static_cast<double>(run_job(job_of(alone), {}).timeline.records.size()) / one;
   } catch (const Error&) {
     return 0;
   }
 }
 
 // Returns whether workers may represent others.
-bool has_symmetry(const Scenario& scenario, const RunOptions& options) {
-  return engine_info(scenario.engine.name).symmetry && scenario.engine.symmetry && !options.schedule_seed &&
-         scenario.engine.values.value_or(ValueMode::none) == ValueMode::none &&
-         scenario.engine.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid;
+bool has_symmetry(const Job& job, const RunOptions& options) {
+  const EngineSettings& asked = job.scenario.engine;
+  return job.engine.symmetry && asked.symmetry && !options.schedule_seed &&
+         asked.values.value_or(ValueMode::none) == ValueMode::none &&
+         asked.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid;
 }
 
-RunResult run_once(Scenario scenario, const RunOptions& options) {
-  RunResult result;
-  const bool is_prediction = engine_info(scenario.engine.name).needs_topology;
-  if (is_prediction) scenario.topology = topology_for(scenario);
-  const std::optional<MemoryNeed> memory = is_prediction ? memory_need(scenario) : std::nullopt;
-  check_memory(scenario, memory);
-  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
-  tell_phase({.text = "estimates what it needs"});
-  SizeCheck size(
-      scenario, has_symmetry(scenario, options), [&scenario] { return records_of_a_step(scenario); },
-      options.memory_share);
-  size.before_run();
-  state_to_job(scenario);
-  tell_phase({.text = "prepares the engine"});
-  const std::unique_ptr<Engine> engine = open(scenario, options);
-  check_capabilities(scenario, engine->capabilities());
-  const bool divides_model = strategy_info(scenario.strategy.name).division.has_value();
+// Trains one worker's part of the job.
+void train_worker(Worker& worker, const Job& job, const std::function<void(int step, int steps)>& progress,
+                  TrainingResult& result) {
+  if (job.trace != nullptr) {
+    TraceReplay replay(*job.trace, worker);
+    train_steps(replay, worker, job.scenario.steps, progress, result.report);
+  } else if (job.divides_model) {
+    train_parallel(worker, job, progress, result.report);
+  } else {
+    train(worker, job, progress, result);
+  }
+}
+
+// Runs the job until its workers did what they were expected to do; more of them run each time. Returns their results.
+std::vector<TrainingResult> train_all(const Job& job, Engine& engine, SizeCheck& size, MeasuredSteps& measured,
+                                      Timeline& timeline) {
   std::vector<TrainingResult> results;
-  MeasuredSteps measured(scenario, options.progress);
   const auto progress = [&measured](int step, int steps) { measured.step_done(step, steps); };
   const auto train_one = [&](Worker& worker) {
     size.begin_worker();
-    TrainingResult& mine = results.at(static_cast<std::size_t>(worker.index()));
-    if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) {
-      TraceReplay replay(*trace, worker);
-      train_steps(replay, worker, scenario.steps, progress, mine.report);
-    } else if (divides_model) {
-      train_parallel(worker, scenario, progress, mine.report);
-    } else {
-      train(worker, scenario, progress, mine);
-    }
+    train_worker(worker, job, progress, results.at(static_cast<std::size_t>(worker.index())));
   };
   tell_phase({.text = "begins its first step"});
-  for (int runs = 1; runs > 0;) {
-    results.assign(tasks.size(), {});
+  for (int runs = 1;; ++runs) {
+    results.assign(job.tasks.size(), {});
     try {
-      result.timeline = engine->run(train_one);
-      runs = 0;
+      timeline = engine.run(train_one);
+      return results;
     } catch (const RunAgain&) {
-      const std::string text = fmt::format("begins its first step again (run {})", ++runs);
+      const std::string text = fmt::format("begins its first step again (run {})", runs + 1);
       tell_phase({.text = text, .starts_again = true});
       size.before_next_run();
     }
   }
-  result.report = merged(results, scenario);
-  add_facts(result.report, scenario, engine->capabilities(), result.timeline);
+}
+
+RunResult run_job(const Job& job, const RunOptions& options) {
+  const std::optional<MemoryNeed> memory = job.models_machine ? memory_need(job) : std::nullopt;
+  check_memory(job, memory);
+  tell_phase({.text = "estimates what it needs"});
+  SizeCheck size(
+      job, has_symmetry(job, options), [&job] { return records_of_a_step(job); }, options.memory_share);
+  size.before_run();
+  state_to_job(job.scenario);
+  tell_phase({.text = "prepares the engine"});
+  const std::unique_ptr<Engine> engine = open(job, options);
+  const Capabilities& capabilities = engine->capabilities();
+  check_capabilities(job, capabilities);
+  RunResult result{.report = {}, .timeline = {}, .topology = job.scenario.topology};
+  MeasuredSteps measured(job.scenario, options.progress);
+  result.report = merged(train_all(job, *engine, size, measured, result.timeline), job);
   result.report.memory = memory;
-  result.report.cores = shared_cores(scenario, tasks, engine->capabilities());
-  if (is_prediction) {
-    result.report.calibrated = calibrated_ranges(scenario.topology->collectives());
-    result.report.expected_error = error_band_of(prediction_kind(scenario, result.report.cores));
-  }
-  if (!result.report.deterministic) {
-    result.report.machine_use = measured.machine_use();
-    if (result.report.has_parts()) {
-      result.report.counts = work_counts(result.timeline, scenario.warmup_steps);
-      result.report.op_time = op_time(result.timeline, scenario.warmup_steps);
-    }
-  }
-  if (auto& use = result.report.machine_use) use->gpus = result.timeline.gpus;
-  result.topology = scenario.topology;
-  for (const WorkerSpec& task : tasks) result.machines.push_back(task.topology_worker);
-  const std::vector<std::string> shared = notes_of_shared_gpus(scenario, tasks, engine->capabilities());
-  result.report.notes.insert(result.report.notes.end(), shared.begin(), shared.end());
+  if (!capabilities.deterministic) result.report.machine_use = measured.machine_use();
+  add_facts(result.report, job, capabilities, result.timeline);
+  for (const WorkerSpec& task : job.tasks) result.machines.push_back(task.topology_worker);
   return result;
 }
 
-void add_notes_of_unused_keys(const Scenario& scenario, RunResult& result) {
-  UnusedKeys unused;
-  find_unused_keys(scenario, result.report, result.timeline, unused);
-  const bool models_machine = engine_info(scenario.engine.name).needs_topology;
-  if (models_machine) {
-    const bool is_seen = !may_have_representatives(scenario);
-    find_unused_keys(*result.topology,
-                     is_seen ? result.timeline.consulted : with_links_of(*result.topology, result.timeline.consulted),
-                     unused);
-  }
-  for (std::string& note : unused.notes()) result.report.notes.push_back(std::move(note));
-}
-
-// Returns 0 if one replica needs more memory than there is.
-double throughput_alone(const Scenario& scenario) {
+// Returns the throughput of one replica with its share of the batch; 0 if it needs more memory than there is.
+double throughput_alone(const Job& job, int replicas) {
   try {
-    return run_once(scenario, {}).report.throughput();
+    const Scenario alone = one_replica_of(job.scenario, replicas);
+    return run_job(job_of(alone), {}).report.throughput();
   } catch (const MemoryError&) {
     return 0;
   }
+}
+
+// Adds how well the job scales: weak scaling, by simulations only, since they take no machine time.
+void add_scaling(Report& report, const Job& job) {
+  const bool has_replica_on_worker = job.devices_of_replica <= job.scenario.devices.per_worker;
+  if (!report.deterministic || report.replicas <= 1 || !has_replica_on_worker) return;
+  const double one = throughput_alone(job, report.replicas);
+  if (one > 0) report.scaling_efficiency = report.throughput() / (one * report.replicas);
 }
 
 }  // namespace
@@ -226,20 +217,14 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
   Diagnostics problems;
   check_rules(scenario, problems);
   problems.throw_if_any();
-  if (const LaunchedJob* job = join_launch(scenario)) {
-    check_tf_config(tasks_of(scenario), job->rank(), process_environment());
-  }
+  const LaunchedJob* launched = join_launch(scenario);
+  const Scenario run = with_topology(scenario);
   try {
-    RunResult result = run_once(scenario, options);
-    std::vector<std::string>& notes = result.report.notes;
-    notes.insert(notes.end(), scenario.notes.begin(), scenario.notes.end());
-    add_notes_of_unused_keys(scenario, result);
-    // Weak scaling: one replica with its share of the batch. Simulations only, since they take no machine time.
-    if (options.measures_scaling && result.report.deterministic && result.report.replicas > 1 &&
-        devices_of_one_replica(scenario) <= scenario.devices.per_worker) {
-      const double one = throughput_alone(one_replica_of(scenario, result.report.replicas));
-      if (one > 0) result.report.scaling_efficiency = result.report.throughput() / (one * result.report.replicas);
-    }
+    const Job job = job_of(run);
+    if (launched != nullptr) check_tf_config(job.tasks, launched->rank(), process_environment());
+    RunResult result = run_job(job, options);
+    add_notes(result.report, job, result.timeline);
+    if (options.measures_scaling) add_scaling(result.report, job);
     return result;
   } catch (const StrategyError& error) {  // the scenario's strategy cannot do what its other parts ask for
     throw InputError({scenario.problem_at("strategy", error.what())});

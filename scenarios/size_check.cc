@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/engine_info.h"
-#include "scenarios/job.h"
-
 namespace tandem {
 namespace {
 
@@ -36,29 +33,27 @@ double SizeCheck::fitting_share(const RunSize& size) const {
 }
 
 RunSize SizeCheck::size(bool symmetry) {
-  const RunSize devices = size_of(scenario_, 0, symmetry);
-  if (devices.simulated * scenario_.steps <= kMany) return devices;
+  const RunSize devices = size_of(job_, 0, symmetry);
+  if (devices.simulated * job_.scenario.steps <= kMany) return devices;
   if (!records_) records_ = count_records_();
-  return size_of(scenario_, *records_, symmetry);
+  return size_of(job_, *records_, symmetry);
 }
 
 std::string SizeCheck::problem_here() const {
-  const bool computes_here = scenario_.devices.type == DeviceType::cpu;
-  return host_problem_here(training_devices(scenario_), computes_here ? tensor_bytes_of_device(scenario_) : 0,
-                           memory_share_);
+  const bool computes_here = job_.scenario.devices.type == DeviceType::cpu;
+  return host_problem_here(job_.devices, computes_here ? tensor_bytes_of_device(job_) : 0, memory_share_);
 }
 
 void SizeCheck::before_run() {
-  const EngineInfo& engine = engine_info(scenario_.engine.name);
-  if (!engine.built()) return;  // opening it will say so
+  if (!job_.engine.built()) return;  // opening it will say so
   std::string problem;
-  if (!engine.needs_topology) {
+  if (!job_.models_machine) {
     problem = problem_here();
   } else {
-    problem = simulation_problem(size_of(scenario_, 0, symmetry_));
+    problem = simulation_problem(size_of(job_, 0, symmetry_));
     if (problem.empty()) problem = simulation_problem(size(symmetry_));
   }
-  if (!problem.empty()) throw refusal(scenario_, problem);
+  if (!problem.empty()) throw refusal(job_.scenario, problem);
 }
 
 void SizeCheck::before_next_run() {
@@ -67,11 +62,11 @@ void SizeCheck::before_next_run() {
   const RunSize all = size(false);
   problem_ = simulation_problem(all);
   if (problem_.empty()) return;
-  most_ = std::max(1, static_cast<int>(fitting_share(all) * training_workers(scenario_)));
+  most_ = std::max(1, static_cast<int>(fitting_share(all) * job_.workers));
 }
 
 void SizeCheck::begin_worker() {
-  if (most_ > 0 && ++begun_ > most_) throw refusal(scenario_, "workers do not do the same here: " + problem_);
+  if (most_ > 0 && ++begun_ > most_) throw refusal(job_.scenario, "workers do not do the same here: " + problem_);
 }
 
 }  // namespace tandem

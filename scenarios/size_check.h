@@ -19,12 +19,9 @@ class SizeCheck {
   using CountRecords = std::function<double()>;
 
   // `symmetry` is whether workers may represent others; `memory_share` the part of this machine's memory that the run
-  // may take. The scenario must outlive this object.
-  SizeCheck(const Scenario& scenario, bool symmetry, CountRecords count_records, double memory_share = 1)
-      : scenario_(scenario),
-        symmetry_(symmetry),
-        memory_share_(memory_share),
-        count_records_(std::move(count_records)) {}
+  // may take. The job must outlive this object.
+  SizeCheck(const Job& job, bool symmetry, CountRecords count_records, double memory_share = 1)
+      : job_(job), symmetry_(symmetry), memory_share_(memory_share), count_records_(std::move(count_records)) {}
 
   // All throw SizeError, with the place in the file.
   void before_run();
@@ -40,7 +37,7 @@ class SizeCheck {
   double fitting_share(const RunSize& size) const;
   std::string problem_here() const;  // for an engine that runs on this machine
 
-  const Scenario& scenario_;
+  const Job& job_;
   bool symmetry_;
   double memory_share_;
   CountRecords count_records_;

@@ -27,12 +27,12 @@ void add_strategy_facts(const StrategyExtended& extended, TrainingResult& result
 
 }  // namespace
 
-void train(Worker& worker, const Scenario& scenario, const std::function<void(int step, int steps)>& progress,
+void train(Worker& worker, const Job& job, const std::function<void(int step, int steps)>& progress,
            TrainingResult& result) {
   if (worker.job() == "ps") return;
-  const std::unique_ptr<Strategy> strategy = strategy_of(scenario.strategy, worker);
-  const std::unique_ptr<Workload> workload = make_workload(scenario.workload, *strategy);
-  train_steps(*workload, worker, scenario.steps, progress, result.report);
+  const std::unique_ptr<Strategy> strategy = strategy_of(job.scenario.strategy, worker);
+  const std::unique_ptr<Workload> workload = make_workload(job.scenario.workload, *strategy);
+  train_steps(*workload, worker, job.scenario.steps, progress, result.report);
   add_strategy_facts(strategy->extended(), result);
 }
 

@@ -5,7 +5,7 @@
 
 #include "engine/worker.h"
 #include "reports/report.h"
-#include "scenarios/scenario.h"
+#include "scenarios/job.h"
 #include "strategies/variables/stored_variable.h"
 
 namespace tandem {
@@ -18,7 +18,7 @@ struct TrainingResult {
 
 // Trains to the last step; does nothing for tasks of the job "ps". Worker 0 calls `progress`, which may be empty, after
 // each step.
-void train(Worker& worker, const Scenario& scenario, const std::function<void(int step, int steps)>& progress,
+void train(Worker& worker, const Job& job, const std::function<void(int step, int steps)>& progress,
            TrainingResult& result);
 
 }  // namespace tandem

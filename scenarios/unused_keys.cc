@@ -8,9 +8,6 @@
 #include <utility>
 
 #include "engine/engine_info.h"
-#include "scenarios/alike.h"
-#include "scenarios/job.h"
-#include "scenarios/parallel_settings.h"
 #include "scenarios/sweep/sweep_settings.h"
 #include "scenarios/workloads/mlp_layers.h"
 #include "strategies/parallel/layer_division.h"
@@ -23,39 +20,35 @@ namespace {
 
 // A run, as the rules see it.
 struct Run {
-  const Scenario& scenario;
+  const Job& job;
   const Report& report;
   const Timeline& timeline;
-  const EngineInfo& engine = engine_info(scenario.engine.name);
-  const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
-  const LayersSettings* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
-  bool is_trace = std::holds_alternative<TraceSettings>(scenario.workload.kind);
+  const Scenario& scenario = job.scenario;
+  const LayersSettings* layers = job.layers;
 
   bool consulted(const std::string& input) const { return timeline.consulted.contains(input); }
-  bool models_machine() const { return engine.needs_topology; }
-  bool learns() const { return layers != nullptr ? layers->learning.has_value() : !is_trace; }
-  bool divides_model() const { return strategy.division && !is_trace; }
-  std::string engine_text() const { return fmt::format("engine '{}'", engine.name); }
+  bool learns() const { return layers != nullptr ? layers->learning.has_value() : job.trace == nullptr; }
+  std::string engine_text() const { return fmt::format("engine '{}'", job.engine.name); }
 };
 
 // The rules. Each returns why its key has no effect, or nothing where it has one.
 
 std::string why_packing(const Run& run) {
-  if (!run.strategy.packs_tensors) return fmt::format("strategy '{}' packs no tensors", run.strategy.name);
+  if (!run.job.strategy.packs_tensors) return fmt::format("strategy '{}' packs no tensors", run.job.strategy.name);
   if (run.layers != nullptr)
     return "gradients of a table of layers are added up bucket by bucket (workload.bucket_bytes)";
   return run.report.replicas > 1 ? "" : "one replica has nothing to add up";
 }
 
 std::string why_placement(const Run& run) {
-  const int servers = parameter_servers(run.scenario);
+  const int servers = run.job.servers;
   if (servers == 0) return "there is no parameter server";
   return servers == 1 ? "the only parameter server keeps every variable" : "";
 }
 
 std::string why_scatter_gather(const Run& run) {
-  if (!run.divides_model()) return "";
-  const ParallelOptions options = parallel_options(run.scenario);
+  if (!run.job.divides_model) return "";
+  const ParallelOptions& options = *run.job.mesh;
   if (options.tensor == 1 || options.stages() == 1) return "needs devices along both tensor and pipeline";
   const LayersSettings layers = layers_of(run.scenario.workload);
   if (layers.sequence_parallel) return "with sequence_parallel every device has rows of its own to send";
@@ -66,20 +59,20 @@ std::string why_scatter_gather(const Run& run) {
 }
 
 std::string why_optimizer_is_whole(const Run& run) {
-  if (!run.divides_model()) return "";
-  const ParallelOptions options = parallel_options(run.scenario);
+  if (!run.job.divides_model) return "";
+  const ParallelOptions& options = *run.job.mesh;
   return options.data * options.context > 1 ? "" : "no two devices have the same parameters";
 }
 
 std::string why_values(const Run& run) {
-  const bool carries = run.models_machine() ? run.scenario.engine.values == ValueMode::real
-                                            : run.scenario.engine.values.value_or(ValueMode::real) == ValueMode::real;
+  const bool carries = run.job.models_machine ? run.scenario.engine.values == ValueMode::real
+                                              : run.scenario.engine.values.value_or(ValueMode::real) == ValueMode::real;
   return carries ? "" : "tensors hold no values (engine.values)";
 }
 
 std::string why_spread(const Run& run) {
-  if (!run.models_machine()) return run.engine_text() + " measures, and does not predict";
-  if (devices_in_step(run.scenario) <= 1) return "no device waits for another in a step";
+  if (!run.job.models_machine) return run.engine_text() + " measures, and does not predict";
+  if (run.job.devices_in_step <= 1) return "no device waits for another in a step";
   return run.consulted("work_spread") ? "" : "only times of GPUs that follow from their figures depend on it";
 }
 
@@ -105,7 +98,7 @@ std::string why_layout(const Run& run) {
   if (std::none_of(layers.begin(), layers.end(), is_convolution)) {
     return fmt::format("model '{}' has no convolutions", run.layers->model.name);
   }
-  if (!run.models_machine()) return run.engine_text() + " computes convolutions as matrix products";
+  if (!run.job.models_machine) return run.engine_text() + " computes convolutions as matrix products";
   return run.consulted("channels_last") ? "" : "no convolution runs on matrix units";
 }
 
@@ -139,21 +132,21 @@ std::string why_overlap(const Run& run) {
   const bool ends_with_gradients = run.layers->model.layers.front().parameters() > 0;
   if (is_one_bucket && ends_with_gradients)
     return "all gradients fill less than one bucket, which the last one completes";
-  if (parameter_servers(run.scenario) > 0) return "";
-  if (!run.divides_model()) return run.report.replicas > 1 ? "" : "one replica has nothing to add up";
-  const ParallelOptions options = parallel_options(run.scenario);
+  if (run.job.servers > 0) return "";
+  if (!run.job.divides_model) return run.report.replicas > 1 ? "" : "one replica has nothing to add up";
+  const ParallelOptions& options = *run.job.mesh;
   return options.data * options.context > 1 ? "" : "one replica has nothing to add up";
 }
 
 std::string why_tensor(const Run& run) {
-  const bool divides_layers = run.divides_model() && parallel_options(run.scenario).tensor > 1;
+  const bool divides_layers = run.job.divides_model && run.job.mesh->tensor > 1;
   return divides_layers ? "" : "no layer is divided among devices (strategy.tensor)";
 }
 
 std::string why_variables(const Run& run) {
-  if (!run.divides_model()) return "";
+  if (!run.job.divides_model) return "";
   return fmt::format("strategy '{}' keeps no variables, but the parameters of its part of the model",
-                     run.strategy.name);
+                     run.job.strategy.name);
 }
 
 std::string why_collectives(const Run& run) {
@@ -162,12 +155,12 @@ std::string why_collectives(const Run& run) {
 
 std::string why_graphs(const Run& run) {
   const bool is_for_gpus = run.scenario.devices.type == DeviceType::gpu;
-  return is_for_gpus || !run.models_machine() ? "" : "processors launch no graphs";
+  return is_for_gpus || !run.job.models_machine ? "" : "processors launch no graphs";
 }
 
 // Where workers may represent others, the results are the same whether they do: no note tells the reports apart.
 std::string why_symmetry(const Run& run) {
-  return run.engine.symmetry ? "" : run.engine_text() + " runs every worker";
+  return run.job.engine.symmetry ? "" : run.engine_text() + " runs every worker";
 }
 
 std::string why_no_values(const Run& run) {
@@ -177,7 +170,7 @@ std::string why_no_values(const Run& run) {
 
 std::string why_workers(const Run& run) {
   std::set<int> used;
-  for (const WorkerSpec& task : tasks_of(run.scenario)) used.insert(task.topology_worker);
+  for (const WorkerSpec& task : run.job.tasks) used.insert(task.topology_worker);
   const int machines = run.scenario.topology ? run.scenario.topology->worker_count() : 1;
   const auto count = static_cast<int>(used.size());
   return count == machines ? "" : fmt::format("the job has tasks on {} of {} machines", count, machines);
@@ -302,16 +295,17 @@ std::vector<std::string> UnusedKeys::notes() const {
   return notes;
 }
 
-void find_unused_keys(const Scenario& scenario, const Report& report, const Timeline& timeline, UnusedKeys& unused) {
-  const Run run{.scenario = scenario, .report = report, .timeline = timeline};
+void find_unused_keys(const Job& job, const Report& report, const Timeline& timeline, UnusedKeys& unused) {
+  const Run run{.job = job, .report = report, .timeline = timeline};
+  const Scenario& scenario = job.scenario;
   const bool is_other_engine = scenario.flags.contains("engine.name");
   if (is_other_engine) find_keys_of_other_engine(run, unused);
-  if (run.is_trace) find_keys_of_trace(run, unused);
+  if (job.trace != nullptr) find_keys_of_trace(run, unused);
   for (const Rule& rule : kRules) {
     const std::string key = key_as_given(scenario, std::string(rule.key));
     if (key.empty() || (rule.is_of_layers && run.layers == nullptr)) continue;
     if (is_other_engine && rule.key.starts_with("engine.") && !scenario.flags.contains(std::string(rule.key))) continue;
-    if (run.is_trace && rule.key.starts_with("strategy.")) continue;
+    if (job.trace != nullptr && rule.key.starts_with("strategy.")) continue;
     if (const std::string why = rule.why(run); !why.empty()) unused.add(key, why);
   }
   find_unused_variables(
@@ -352,10 +346,10 @@ void find_unused_keys(const Topology& topology, const Consulted& consulted, Unus
   }
 }
 
-bool may_have_representatives(const Scenario& scenario) {
+bool may_have_representatives(const Job& job) {
   std::map<int, std::size_t> sizes;
   std::size_t most = 0;
-  for (const int task : alike_tasks(scenario)) most = std::max(most, ++sizes[task]);
+  for (const int task : job.alike) most = std::max(most, ++sizes[task]);
   return most > kFewAlike;
 }
 

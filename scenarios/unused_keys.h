@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reports/report.h"
-#include "scenarios/scenario.h"
+#include "scenarios/job.h"
 
 namespace tandem {
 
@@ -36,14 +36,14 @@ using Consulted = std::set<std::string>;  // Timeline::consulted
 
 // Add what had no effect in the run that left this report and timeline: keys of its scenario, or the flags that took
 // their place (Scenario::flags); NCCL's variables, whose keys `key_of` returns; and keys of a cluster.
-void find_unused_keys(const Scenario& scenario, const Report& report, const Timeline& timeline, UnusedKeys& unused);
+void find_unused_keys(const Job& job, const Report& report, const Timeline& timeline, UnusedKeys& unused);
 void find_unused_variables(const std::map<std::string, std::string>& nccl, const Consulted& consulted,
                            const std::function<std::string(const std::string&)>& key_of, UnusedKeys& unused);
 void find_unused_keys(const Topology& topology, const Consulted& consulted, UnusedKeys& unused);
 
 // Returns whether workers of the job are so many alike that some may represent others. A run then does not see which
 // links the others use.
-bool may_have_representatives(const Scenario& scenario);
+bool may_have_representatives(const Job& job);
 // Returns `consulted` with every figure of a link that somebody wrote.
 Consulted with_links_of(const Topology& topology, Consulted consulted);
 

@@ -41,9 +41,9 @@ double ops_of_a_step(const Scenario& scenario) {
   return 1;
 }
 
-bool fits(const Scenario& scenario) {
+bool fits(const Job& job) {
   try {
-    check_memory(scenario, memory_need(scenario));
+    check_memory(job, memory_need(job));
     return true;
   } catch (const InputError&) {
     return false;
@@ -53,14 +53,14 @@ bool fits(const Scenario& scenario) {
 }  // namespace
 
 std::optional<PointEstimate> estimate_of(const Scenario& scenario) {
-  const bool is_model = engine_info(scenario.engine.name).needs_topology;
-  if (is_model && !fits(scenario)) return std::nullopt;
-  const bool has_values = !is_model || scenario.engine.values == ValueMode::real;
+  const Job job = job_of(scenario);
+  if (job.models_machine && !fits(job)) return std::nullopt;
+  const bool has_values = !job.models_machine || scenario.engine.values == ValueMode::real;
   const double ops = ops_of_a_step(scenario);
-  const RunSize size = size_of(scenario, kRecordsOfAnOp * ops, is_model && !has_values && scenario.engine.symmetry);
+  const RunSize size = size_of(job, kRecordsOfAnOp * ops, !has_values && scenario.engine.symmetry);
   const double examples = double{1} * scenario.workload.batch * scenario.steps;
   const double flops =
-      has_values ? kFlopsOfAParameter * tensor_bytes_of_device(scenario) / kBytesOfAParameter * examples : 0;
+      has_values ? kFlopsOfAParameter * tensor_bytes_of_device(job) / kBytesOfAParameter * examples : 0;
   const double ops_in_all = static_cast<double>(size.simulated) * scenario.steps * ops;
   return PointEstimate{.cpu_s = kSecondsOfARun + kSecondsOfAnOp * ops_in_all + flops / kFlopsPerS,
                        .memory_bytes = kBytesOfARun + size.bytes()};

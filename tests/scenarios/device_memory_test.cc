@@ -13,6 +13,10 @@
 namespace tandem {
 namespace {
 
+std::optional<MemoryNeed> memory_need(const Scenario& scenario) {
+  return tandem::memory_need(job_of(scenario));
+}
+
 using testing::HasSubstr;
 
 constexpr std::int64_t kTokens = 2048, kHidden = 2304, kHeads = 24, kExamples = 4;

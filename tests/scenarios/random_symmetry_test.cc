@@ -14,8 +14,8 @@ namespace tandem {
 namespace {
 
 using symmetric::expect_equal_runs;
-using symmetric::Job;
 using symmetric::layers;
+using symmetric::SymmetricJob;
 
 // Random numbers from a seed, the same on every machine.
 class Choices {
@@ -75,7 +75,7 @@ std::string random_fabric(Choices& choose, int workers) {
 }
 
 // A perceptron divided among all devices by one strategy, or among those of a mesh.
-void divide_at_random(Job& job, Choices& choose) {
+void divide_at_random(SymmetricJob& job, Choices& choose) {
   const int devices = job.workers * job.per_worker;
   const int kind = choose.number(0, 5);
   std::string hidden = "256, 512, 256";
@@ -100,9 +100,9 @@ void divide_at_random(Job& job, Choices& choose) {
   job.workload = fmt::format("{{kind: mlp, hidden: [{}], batch: {}}}", hidden, batch);
 }
 
-Job random_job(int seed) {
+SymmetricJob random_job(int seed) {
   Choices choose(seed);
-  Job job;
+  SymmetricJob job;
   job.machine = choose.of<std::string>({"hgx-h100", "dgx1-v100", "dgx2", "dgx-a100", "pcie-8gpu", "mi300x-8gpu"});
   job.workers = choose.number(5, 16);
   job.per_worker = choose.one_in(2) ? 8 : 1 << choose.number(0, 2);
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomSymmetry, testing::Range(1, kSeeds + 1));
 TEST(Symmetry, RandomJobsUseIt) {
   std::map<std::string, int> jobs, used;
   for (int seed = 1; seed <= kSeeds; ++seed) {
-    const Job job = random_job(seed);
+    const SymmetricJob job = random_job(seed);
     const bool is_used = !symmetric::run(job, true).timeline.classes.empty();
     const std::string strategy = job.strategy.substr(0, job.strategy.find_first_of(",}"));
     for (const std::string& name : {std::string("all"), strategy}) {

@@ -25,17 +25,17 @@ Scenario data_parallel(int workers, int batch, int machines) {
 
 TEST(RunSize, CountsTheWorkersThatRepresentOthersAndTheirWitnesses) {
   const Scenario alike = data_parallel(100, 100 * 8, 100);
-  EXPECT_EQ(size_of(alike, 0, true).devices, 800);
-  EXPECT_EQ(size_of(alike, 0, true).simulated, 2 * 8);
-  EXPECT_EQ(size_of(alike, 0, false).simulated, 800);
-  EXPECT_EQ(size_of(alike, 10, true).records, 2 * 8 * 5 * 10);
+  EXPECT_EQ(size_of(job_of(alike), 0, true).devices, 800);
+  EXPECT_EQ(size_of(job_of(alike), 0, true).simulated, 2 * 8);
+  EXPECT_EQ(size_of(job_of(alike), 0, false).simulated, 800);
+  EXPECT_EQ(size_of(job_of(alike), 10, true).records, 2 * 8 * 5 * 10);
   // Six workers have twice the examples, one has them on two devices; few workers all run, and so do those that share
   // a machine.
-  EXPECT_EQ(size_of(data_parallel(100, 100 * 8 + 50, 100), 0, true).simulated, 2 * 2 * 8 + 8);
-  EXPECT_EQ(size_of(data_parallel(4, 4 * 8, 4), 0, true).simulated, 4 * 8);
+  EXPECT_EQ(size_of(job_of(data_parallel(100, 100 * 8 + 50, 100)), 0, true).simulated, 2 * 2 * 8 + 8);
+  EXPECT_EQ(size_of(job_of(data_parallel(4, 4 * 8, 4)), 0, true).simulated, 4 * 8);
   Scenario shared = data_parallel(1, 100 * 8, 1);
   shared.devices.workers = 100;
-  EXPECT_EQ(size_of(shared, 0, true).simulated, 800);
+  EXPECT_EQ(size_of(job_of(shared), 0, true).simulated, 800);
 }
 
 TEST(RunSize, SaysWhatIsNeededAndWhatThereIs) {
@@ -90,9 +90,9 @@ TEST(SizeCheck, RefusesWhatTheLimitOfAddressSpaceHasNoRoomFor) {
   if (!kHasAddressLimits) GTEST_SKIP() << "sanitizers need all addresses";
   const Scenario alike = data_parallel(1000, 1000 * 8, 1000);
   const AddressLimit limit(rlim_t{4} << 30);
-  SizeCheck(alike, true, [] { return 0; }).before_run();
+  SizeCheck(job_of(alike), true, [] { return 0; }).before_run();
   try {
-    SizeCheck(alike, false, [] { return 0; }).before_run();
+    SizeCheck(job_of(alike), false, [] { return 0; }).before_run();
     FAIL() << "not refused";
   } catch (const SizeError& error) {
     EXPECT_THAT(error.what(), HasSubstr("8000 devices, 8000 of them simulated, need about 9.734 GB of address space"));
@@ -109,8 +109,8 @@ TEST(SizeCheck, ComputedValuesTakeMemoryOnEveryDevice) {
         "}\ntopology: {cluster: {node: hgx-h100, workers: 8}}\ndevices: {type: gpu, workers: 8, per_worker: 8}\n"
         "steps: 2\nwarmup_steps: 1\n");
   };
-  EXPECT_EQ(size_of(training("none"), 0, true).value_bytes, 0);
-  const RunSize size = size_of(training("real"), 0, false);
+  EXPECT_EQ(size_of(job_of(training("none")), 0, true).value_bytes, 0);
+  const RunSize size = size_of(job_of(training("real")), 0, false);
   EXPECT_NEAR(size.value_bytes, 64 * 273e6, 64 * 1e6);
   EXPECT_THAT(size_problem(size, 6e9),
               HasSubstr("64 devices, 64 of them simulated with 17.48 GB of values, need about"));
@@ -122,9 +122,9 @@ TEST(SizeCheck, ComputedValuesTakeMemoryOnEveryDevice) {
 
 TEST(SizeCheck, TakesNoMoreThanItsShareOfTheMemory) {
   const Scenario alike = data_parallel(100, 100 * 8, 100);
-  SizeCheck(alike, true, [] { return 0; }).before_run();
+  SizeCheck(job_of(alike), true, [] { return 0; }).before_run();
   EXPECT_THROW(SizeCheck(
-                   alike, true, [] { return 0; }, 1e-9)
+                   job_of(alike), true, [] { return 0; }, 1e-9)
                    .before_run(),
                SizeError);
 }
@@ -133,10 +133,10 @@ TEST(SizeCheck, RefusesBeforeTheRunAndCountsRecordsOfLargeJobsOnly) {
   int counted = 0;
   const auto records = [&counted](double of_a_step) { return [&counted, of_a_step] { return ++counted, of_a_step; }; };
   const Scenario alike = data_parallel(100, 100 * 8, 100);
-  SizeCheck(alike, true, records(1e15)).before_run();
+  SizeCheck(job_of(alike), true, records(1e15)).before_run();
   EXPECT_EQ(counted, 0);
   try {
-    SizeCheck(alike, false, records(1e15)).before_run();
+    SizeCheck(job_of(alike), false, records(1e15)).before_run();
     FAIL() << "not refused";
   } catch (const RunError& error) {
     EXPECT_THAT(error.what(), HasSubstr("in_memory.yaml:"));
@@ -150,7 +150,7 @@ TEST(SizeCheck, AModelThatThisMachineCannotHoldForEveryDeviceIsRefused) {
       "name: large\nworkload: {kind: layers, model: bert_large, batch: 2000, dtype: f32}\nstrategy: {name: mirrored}\n"
       "engine: {name: cpu}\ndevices: {type: cpu, per_worker: 2000}\nsteps: 1\n");
   try {
-    SizeCheck(scenario, false, [] { return 0; }).before_run();
+    SizeCheck(job_of(scenario), false, [] { return 0; }).before_run();
     FAIL() << "not refused";
   } catch (const RunError& error) {
     EXPECT_THAT(error.what(), HasSubstr("devices: 2000 devices need about "));
@@ -159,7 +159,8 @@ TEST(SizeCheck, AModelThatThisMachineCannotHoldForEveryDeviceIsRefused) {
 
 TEST(SizeCheck, RefusesWorkersThatTurnOutToDiffer) {
   const Scenario alike = data_parallel(100, 100 * 8, 100);
-  SizeCheck check(alike, true, [] { return 1e15; });
+  const Job job = job_of(alike);
+  SizeCheck check(job, true, [] { return 1e15; });
   check.before_run();
   for (int worker = 0; worker < 100; ++worker) check.begin_worker();
   check.before_next_run();

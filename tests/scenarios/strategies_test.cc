@@ -123,7 +123,7 @@ TEST(DeviceType, IsThatOfAnEngineOfGpusThatTheOptionsChoose) {
 TEST(Job, NotesWhichGpusAreShared) {
   const auto notes = [](const std::string& more) {
     const Scenario scenario = digits("engine: {name: sim}\n" + more);
-    return notes_of_shared_gpus(scenario, tasks_of(scenario), {});
+    return notes_of_shared_gpus(job_of(scenario), {});
   };
   const std::string two = "topology: {cluster: {node: dgx-a100, workers: 2}}\n";
   const std::string mirrored = "strategy: {name: multi_worker_mirrored}\n";
@@ -145,7 +145,7 @@ TEST(Job, NotesWorkersThatShareTheGpusOfThisMachine) {
   Capabilities machine;
   machine.hardware.resize(3);  // a processor
   machine.hardware[1].type = machine.hardware[2].type = DeviceType::gpu;
-  EXPECT_THAT(notes_of_shared_gpus(scenario, tasks_of(scenario), machine),
+  EXPECT_THAT(notes_of_shared_gpus(job_of(scenario), machine),
               testing::ElementsAre("shared: 4 logical devices are on 2 GPUs of one machine, up to 2 on each; times are "
                                    "not those of 4 GPUs"));
 }

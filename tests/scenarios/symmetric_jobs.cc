@@ -103,7 +103,7 @@ void expect_equal_links(const Timeline& some, const Timeline& all) {
 
 }  // namespace
 
-std::string Job::text() const {
+std::string SymmetricJob::text() const {
   return fmt::format(
       "name: symmetry\nworkload: {}\nstrategy: {}\nengine: {{name: sim}}\n"
       "topology: {{cluster: {{node: {}, workers: {}, fabric: {}, overrides: {{{}}}}}}}\n"
@@ -115,7 +115,7 @@ std::string layers(int batch, const std::string& bucket) {
   return fmt::format("{{kind: layers, model: resnet15, batch: {}, dtype: f32, bucket_bytes: {}}}", batch, bucket);
 }
 
-RunResult run(const Job& job, bool symmetry) {
+RunResult run(const SymmetricJob& job, bool symmetry) {
   Scenario scenario = read_scenario(job.text());
   scenario.engine.symmetry = symmetry;
   const auto topology = with_faults(*scenario.topology, job.has_straggler, job.has_slow_link);
@@ -125,7 +125,7 @@ RunResult run(const Job& job, bool symmetry) {
   return run_scenario(scenario, options);
 }
 
-int expect_equal_runs(const Job& job) {
+int expect_equal_runs(const SymmetricJob& job) {
   SCOPED_TRACE(job.text() + (job.has_straggler ? "with a straggler\n" : "") +
                (job.has_slow_link ? "with a slow link\n" : ""));
   const RunResult all = run(job, false);
@@ -170,7 +170,7 @@ int expect_equal_runs(const Job& job) {
   return simulated > 0 ? simulated : job.workers;
 }
 
-std::string note_of(const Job& job) {
+std::string note_of(const SymmetricJob& job) {
   const RunResult result = run(job, true);
   for (const std::string& note : result.report.notes) {
     if (note.starts_with(kAllSimulated)) return note;

@@ -7,7 +7,7 @@
 
 namespace tandem::symmetric {
 
-struct Job {
+struct SymmetricJob {
   std::string machine = "hgx-h100";
   std::string fabric = "switch";
   int workers = 6;
@@ -26,12 +26,12 @@ struct Job {
 std::string layers(int batch, const std::string& bucket = "2MB");
 
 // With symmetry on machines that are described once, without it on machines that are built one by one.
-RunResult run(const Job& job, bool symmetry);
+RunResult run(const SymmetricJob& job, bool symmetry);
 
 // Returns how many workers were simulated.
-int expect_equal_runs(const Job& job);
+int expect_equal_runs(const SymmetricJob& job);
 
 // Returns why every worker was simulated, or nothing.
-std::string note_of(const Job& job);
+std::string note_of(const SymmetricJob& job);
 
 }  // namespace tandem::symmetric

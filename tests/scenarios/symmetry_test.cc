@@ -9,9 +9,9 @@ namespace tandem {
 namespace {
 
 using symmetric::expect_equal_runs;
-using symmetric::Job;
 using symmetric::layers;
 using symmetric::note_of;
+using symmetric::SymmetricJob;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -134,7 +134,7 @@ TEST(Symmetry, TheReportSaysWhoStoodForWhom) {
 }
 
 TEST(Symmetry, WorkersThatMeetOtherwiseAreAllSimulated) {
-  const Job job{.strategy = "{name: parameter_server}", .workload = layers(6 * 8 * 4)};
+  const SymmetricJob job{.strategy = "{name: parameter_server}", .workload = layers(6 * 8 * 4)};
   const RunResult result = symmetric::run(job, true);
   EXPECT_THAT(result.report.classes, IsEmpty());
   for (const std::string& note : result.report.notes) EXPECT_THAT(note, Not(HasSubstr("every worker was simulated")));

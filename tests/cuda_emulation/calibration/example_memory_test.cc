@@ -50,20 +50,20 @@ Scenario small_example(const std::string& name) {
 Peaks peaks_of(Scenario scenario, const std::string& engine) {
   scenario.engine = {.name = engine, .values = {}, .collectives = {}};
   EngineOptions options;
-  options.workers = tasks_of(scenario);
+  const Job job = job_of(scenario);
+  options.workers = job.tasks;
   if (engine != "cuda") {
     options.topology = scenario.topology;
     if (!std::holds_alternative<LayersSettings>(scenario.workload.kind)) options.values = ValueMode::real;
   }
-  const bool divides_model = strategy_info(scenario.strategy.name).division.has_value();
   Peaks peaks;
   std::mutex mutex;
   open_engine(engine, std::move(options))->run([&](Worker& worker) {
     TrainingResult result;
-    if (divides_model) {
-      train_parallel(worker, scenario, {}, result.report);
+    if (job.divides_model) {
+      train_parallel(worker, job, {}, result.report);
     } else {
-      train(worker, scenario, {}, result);
+      train(worker, job, {}, result);
     }
     const std::lock_guard lock(mutex);
     for (const Device* device : worker.devices()) peaks[device->id().text()] = device->memory_peak_bytes();
