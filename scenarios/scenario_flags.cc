@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/import/model_table.h"  // yaml_text
+#include "scenarios/import/yaml_writer.h"
 #include "scenarios/job.h"
 #include "scenarios/launch.h"
 #include "scenarios/scenario_document.h"

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "scenarios/import/model_table.h"
 #include "scenarios/import/trace.h"
 #include "strategies/parallel/parallel_options.h"
 #include "strategies/strategies.h"
@@ -57,12 +56,16 @@ bool divides_parameters(const std::string& strategy) {
   return info != nullptr && info->division && info->division->axis == &ParallelOptions::data;
 }
 
-std::string topology_text(const std::string& machine, int workers, const std::string& gpu) {
-  if (!gpu.empty()) {
-    return fmt::format("{{cluster: {{node: {}, workers: {}, gpu: {}}}}}", yaml_text(machine), workers, yaml_text(gpu));
+void set_machines(YamlMap& scenario, const UsedMachines& machines) {
+  YamlMap cluster;
+  cluster.quote("node", machines.name).set("workers", machines.workers);
+  if (!machines.gpu.empty()) cluster.quote("gpu", machines.gpu);
+  if (machines.workers > 1 || !machines.gpu.empty()) {
+    scenario.set("topology", YamlMap().set("cluster", cluster));
+  } else {
+    scenario.quote("topology", machines.name);
   }
-  return workers > 1 ? fmt::format("{{cluster: {{node: {}, workers: {}}}}}", yaml_text(machine), workers)
-                     : yaml_text(machine);
+  scenario.set("devices", YamlMap().set("type", "gpu").set("per_worker", machines.devices));
 }
 
 void check_choices(const std::string& file, ImportKind kind, const ImportChoices& choices) {

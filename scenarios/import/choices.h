@@ -4,6 +4,7 @@
 #include <string>
 
 #include "scenarios/import/import.h"
+#include "scenarios/import/yaml_writer.h"
 
 namespace tandem {
 
@@ -13,8 +14,14 @@ void check_choices(const std::string& file, ImportKind kind, const ImportChoices
 // Returns whether a strategy divides parameters and gradients among all devices, and can thus be given for a trace.
 bool divides_parameters(const std::string& strategy);
 
-// Returns the value of `topology:` for `workers` machines. `gpu` is the product of their GPUs, where the machine's file
-// does not tell it.
-std::string topology_text(const std::string& machine, int workers, const std::string& gpu);
+// Equal machines, all of whose devices train.
+struct UsedMachines {
+  std::string name{};  // in the catalog, or a file
+  int workers = 1;
+  int devices = 1;    // of each
+  std::string gpu{};  // the product of their GPUs, where the machine's file does not tell it
+};
+// Sets `topology` and `devices` of a scenario.
+void set_machines(YamlMap& scenario, const UsedMachines& machines);
 
 }  // namespace tandem

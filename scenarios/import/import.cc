@@ -82,17 +82,16 @@ std::string scenario_of(const HuggingFaceModel& model, const std::string& file, 
   const std::string optimizer = choices.word(options.optimizer, "adam", "optimizer", "--optimizer");
   const std::string strategy = choices.word(options.strategy, sharding_strategy(), "strategy", "--strategy");
   const std::string machine = choices.word(options.topology, std::string(kUsualMachine), "machine", "--topology");
-  std::string text = "schema_version: 1\n";
-  text += fmt::format("name: {}\n", yaml_text(model.spec.name));
-  text += fmt::format("workload:\n  kind: layers\n  model: {}\n", yaml_text(model_file));
-  if (!model.spec.has_fixed_tokens) text += fmt::format("  sizes: {{tokens: {}}}\n", model.spec.tokens);
-  text += fmt::format("  batch: {}\n  dtype: {}\n  optimizer: {}\n", batch, dtype, optimizer);
-  if (options.recompute) text += "  activation_checkpointing: true\n";
-  text += fmt::format("strategy: {{name: {}}}\n", strategy);
-  text += fmt::format("engine: {{name: {}}}\n", model_engine().name);
-  text += fmt::format("topology: {}\n", topology_text(machine, workers, options.gpu));
-  text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 3\nwarmup_steps: 1\n", devices);
-  return text;
+  YamlMap workload;
+  workload.set("kind", "layers").quote("model", model_file);
+  if (!model.spec.has_fixed_tokens) workload.set("sizes", YamlMap().set("tokens", model.spec.tokens));
+  workload.set("batch", batch).set("dtype", dtype).set("optimizer", optimizer);
+  if (options.recompute) workload.set("activation_checkpointing", true);
+  YamlMap scenario;
+  scenario.set("schema_version", 1).quote("name", model.spec.name).below("workload", workload);
+  scenario.set("strategy", YamlMap().set("name", strategy)).set("engine", YamlMap().set("name", model_engine().name));
+  set_machines(scenario, {.name = machine, .workers = workers, .devices = devices, .gpu = options.gpu});
+  return scenario.set("steps", 3).set("warmup_steps", 1).text();
 }
 
 void add_facts(const HuggingFaceModel& model, const ModelTable& table, Imported& imported) {
@@ -180,35 +179,52 @@ MegatronSizes sizes_of(const MegatronJob& job, const Flags& flags, Choices& choi
   return sizes;
 }
 
+YamlMap megatron_workload(const MegatronJob& job, const MegatronSizes& sizes, const std::string& model_file,
+                          const ImportChoices& options) {
+  YamlMap workload;
+  workload.set("kind", "layers").quote("model", model_file);
+  workload.set("sizes", YamlMap().set("tokens", job.spec.tokens));
+  workload.set("stack", YamlMap().set("attention", job.keeps_scores ? "separate" : "flash"));
+  workload.set("batch", sizes.batch).set("dtype", options.dtype.empty() ? job.dtype : options.dtype);
+  if (job.dtype != "f32") workload.set("parameter_dtype", "f32");
+  workload.set("optimizer", options.optimizer.empty() ? job.optimizer : options.optimizer);
+  workload.set("bucket_bytes", job.bucket_bytes).set("overlap", job.overlap);
+  if (job.sequence_parallel) workload.set("sequence_parallel", true);
+  if (job.recompute || options.recompute) workload.set("activation_checkpointing", true);
+  return workload;
+}
+
+YamlMap megatron_mesh(const MegatronJob& job, const MegatronSizes& sizes, const ImportChoices& options) {
+  YamlMap mesh;
+  mesh.set("name", options.strategy.empty() ? mesh_strategy() : options.strategy);
+  mesh.set("data", sizes.data).set("tensor", job.tensor).set("pipeline", job.pipeline);
+  mesh.set("micro_batches", sizes.micro_batches).set("virtual_stages", job.virtual_stages);
+  if (job.context > 1) mesh.set("context", job.context);
+  if (job.expert > 1) mesh.set("expert", job.expert);
+  if (job.distributed_optimizer) mesh.set("distributed_optimizer", true);
+  if (job.overlap_gather) mesh.set("overlap_gather", true);
+  if (!job.scatter_gather) mesh.set("scatter_gather", false);
+  return mesh;
+}
+
+YamlMap engine_of(const MegatronJob& job) {
+  YamlMap engine, variables;
+  engine.set("name", model_engine().name);
+  for (const auto& [name, value] : job.nccl) variables.quote(name, value);
+  return job.nccl.empty() ? engine : engine.below("nccl", variables);
+}
+
 std::string megatron_scenario(const MegatronJob& job, const Flags& flags, const std::string& model_file,
                               Choices& choices) {
   const ImportChoices& options = choices.options();
   const MegatronSizes sizes = sizes_of(job, flags, choices);
   const std::string machine = choices.word(options.topology, std::string(kUsualMachine), "machine", "--topology");
-  std::string text = fmt::format("schema_version: 1\nname: {}\nworkload:\n  kind: layers\n", yaml_text(job.spec.name));
-  text += fmt::format("  model: {}\n  sizes: {{tokens: {}}}\n", yaml_text(model_file), job.spec.tokens);
-  text += fmt::format("  stack: {{attention: {}}}\n", job.keeps_scores ? "separate" : "flash");
-  text += fmt::format("  batch: {}\n  dtype: {}\n", sizes.batch, options.dtype.empty() ? job.dtype : options.dtype);
-  if (job.dtype != "f32") text += "  parameter_dtype: f32\n";
-  text += fmt::format("  optimizer: {}\n", options.optimizer.empty() ? job.optimizer : options.optimizer);
-  text += fmt::format("  bucket_bytes: {}\n  overlap: {}\n", job.bucket_bytes, job.overlap);
-  if (job.sequence_parallel) text += "  sequence_parallel: true\n";
-  if (job.recompute || options.recompute) text += "  activation_checkpointing: true\n";
-  text +=
-      fmt::format("strategy:\n  name: {}\n  data: {}\n  tensor: {}\n  pipeline: {}\n",
-                  options.strategy.empty() ? mesh_strategy() : options.strategy, sizes.data, job.tensor, job.pipeline);
-  text += fmt::format("  micro_batches: {}\n  virtual_stages: {}\n", sizes.micro_batches, job.virtual_stages);
-  if (job.context > 1) text += fmt::format("  context: {}\n", job.context);
-  if (job.expert > 1) text += fmt::format("  expert: {}\n", job.expert);
-  if (job.distributed_optimizer) text += "  distributed_optimizer: true\n";
-  if (job.overlap_gather) text += "  overlap_gather: true\n";
-  if (!job.scatter_gather) text += "  scatter_gather: false\n";
-  text += fmt::format("engine:\n  name: {}\n", model_engine().name);
-  if (!job.nccl.empty()) text += "  nccl:\n";
-  for (const auto& [name, value] : job.nccl) text += fmt::format("    {}: {}\n", name, yaml_text(value));
-  text += fmt::format("topology: {}\n", topology_text(machine, sizes.workers, options.gpu));
-  text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 3\nwarmup_steps: 1\n", sizes.devices);
-  return text;
+  YamlMap scenario;
+  scenario.set("schema_version", 1).quote("name", job.spec.name);
+  scenario.below("workload", megatron_workload(job, sizes, model_file, options));
+  scenario.below("strategy", megatron_mesh(job, sizes, options)).below("engine", engine_of(job));
+  set_machines(scenario, {.name = machine, .workers = sizes.workers, .devices = sizes.devices, .gpu = options.gpu});
+  return scenario.set("steps", 3).set("warmup_steps", 1).text();
 }
 
 Imported import_megatron(const InputFile& file, const ImportChoices& options, const std::string& model_file) {

@@ -41,12 +41,13 @@ std::int64_t total(const std::vector<TableGroup>& groups, Of of) {
   return sum;
 }
 
-std::string row_text(const TableRow& row) {
-  std::string text = fmt::format("{{name: {}, {}", row.name, row.form);
-  if (!row.split.empty()) text += fmt::format(", split: {}", row.split);
-  if (row.norm_size > 0) text += fmt::format(", norm_size: {}", row.norm_size);
-  if (!row.then.empty()) text += fmt::format(", then: [{}]", fmt::join(row.then, ", "));
-  return text + "}\n";
+YamlMap map_of(const TableRow& row) {
+  YamlMap map;
+  map.set("name", row.name).append(row.form);
+  if (!row.split.empty()) map.set("split", row.split);
+  if (row.norm_size > 0) map.set("norm_size", row.norm_size);
+  if (!row.then.empty()) map.set("then", row.then);
+  return map.on_one_line();
 }
 
 }  // namespace
@@ -82,34 +83,38 @@ std::int64_t ModelTable::macs() const {
 }
 
 std::string ModelTable::yaml() const {
-  std::string text;
-  for (const std::string& comment : comments) text += "# " + comment + "\n";
-  text +=
-      fmt::format("schema_version: 1\nname: {}\nsource: {}\nunit: {}\n", yaml_text(name_), yaml_text(source_), unit);
-  text += "stack: {fusion: hand, attention: flash}\n";
-  if (has_tokens) text += fmt::format("sizes: {{tokens: {}}}\n", tokens_);
-  text += fmt::format("input: {}\n", input > 0 ? std::to_string(input) : "tokens");
-  text += fmt::format("parameters: {}\nmacs: {}\nlayers:\n", parameters(), macs());
+  YamlMap map;
+  map.set("schema_version", 1).quote("name", name_).quote("source", source_).set("unit", unit);
+  map.set("stack", YamlMap().set("fusion", "hand").set("attention", "flash"));
+  if (has_tokens) map.set("sizes", YamlMap().set("tokens", tokens_));
+  map.set("input", input > 0 ? std::to_string(input) : "tokens");
+  map.set("parameters", parameters()).set("macs", macs());
+  std::vector<YamlMap> layers;
   for (const TableGroup& group : groups) {
+    std::vector<YamlMap> rows;
+    std::ranges::transform(group.rows, std::back_inserter(rows), map_of);
     if (group.name.empty()) {
-      for (const TableRow& row : group.rows) text += "  - " + row_text(row);
+      layers.insert(layers.end(), rows.begin(), rows.end());
       continue;
     }
-    text += fmt::format("  - name: {}\n", group.name);
-    if (group.first > 0) text += fmt::format("    first: {}\n", group.first);
-    text += fmt::format("    repeat: {}\n    layers:\n", group.copies);
-    for (const TableRow& row : group.rows) text += "      - " + row_text(row);
+    YamlMap copies;
+    copies.set("name", group.name);
+    if (group.first > 0) copies.set("first", group.first);
+    layers.push_back(copies.set("repeat", group.copies).list("layers", rows));
   }
-  return text;
+  map.list("layers", layers);
+  std::string text;
+  for (const std::string& comment : comments) text += "# " + comment + "\n";
+  return text + map.text();
 }
 
 TableRow dense_row(const DenseRow& row, std::int64_t tokens) {
-  std::string form =
-      fmt::format("dense: {{rows: {}, inputs: {}, outputs: {}", row.rows.text(), row.inputs, row.outputs);
-  if (row.experts > 1) form += fmt::format(", experts: {}", row.experts);
-  form += row.shared_weights ? ", shared_weights: true}" : "}";
+  YamlMap form;
+  form.set("rows", row.rows.text()).set("inputs", row.inputs).set("outputs", row.outputs);
+  if (row.experts > 1) form.set("experts", row.experts);
+  if (row.shared_weights) form.set("shared_weights", true);
   return {.name = row.name,
-          .form = form,
+          .form = YamlMap().set("dense", form),
           .then = row.then,
           .split = row.split,
           .columns = row.outputs,
@@ -122,7 +127,8 @@ TableRow dense_row(const DenseRow& row, std::int64_t tokens) {
 TableRow embedding_row(const std::string& name, TableSize rows, std::int64_t columns, std::int64_t entries,
                        std::vector<std::string> then, std::int64_t) {
   return {.name = name,
-          .form = fmt::format("embedding: {{rows: {}, columns: {}, entries: {}}}", rows.text(), columns, entries),
+          .form = YamlMap().set("embedding",
+                                YamlMap().set("rows", rows.text()).set("columns", columns).set("entries", entries)),
           .then = std::move(then),
           .split = "entries",
           .columns = columns,
@@ -131,18 +137,19 @@ TableRow embedding_row(const std::string& name, TableSize rows, std::int64_t col
 
 TableRow elementwise_row(const std::string& name, TableSize elements, int forward, int backward,
                          std::int64_t parameters) {
-  std::string form =
-      fmt::format("elementwise: {{elements: {}, forward: {}, backward: {}}}", elements.text(), forward, backward);
-  if (parameters > 0) form += fmt::format(", parameters: {}", parameters);
+  YamlMap form;
+  form.set("elementwise", YamlMap().set("elements", elements.text()).set("forward", forward).set("backward", backward));
+  if (parameters > 0) form.set("parameters", parameters);
   return {.name = name, .form = form, .weights = parameters};
 }
 
 TableRow batched_row(const BatchedRow& row, std::int64_t tokens) {
-  std::string form = fmt::format("gemm: {{rows: {}, columns: {}, depth: {}, count: {}, batched: true", row.rows.text(),
-                                 row.columns.text(), row.depth.text(), row.count);
-  form += row.sharing > 1 ? fmt::format(", sharing: {}}}", row.sharing) : "}";
+  YamlMap form;
+  form.set("rows", row.rows.text()).set("columns", row.columns.text()).set("depth", row.depth.text());
+  form.set("count", row.count).set("batched", true);
+  if (row.sharing > 1) form.set("sharing", row.sharing);
   return {.name = row.name,
-          .form = form,
+          .form = YamlMap().set("gemm", form),
           .then = row.then,
           .split = "count",
           .columns = row.columns.at(tokens),
@@ -154,20 +161,11 @@ TableRow patches_row(const std::string& name, std::int64_t image, std::int64_t c
   const std::int64_t patches = (image / patch) * (image / patch);
   const std::int64_t depth = channels * patch * patch;
   return {.name = name,
-          .form = fmt::format("dense: {{rows: {}, inputs: {}, outputs: {}}}", patches, depth, width),
+          .form = YamlMap().set("dense", YamlMap().set("rows", patches).set("inputs", depth).set("outputs", width)),
           .then = std::move(then),
           .columns = width,
           .weights = depth * width,
           .macs = product({patches, depth, width})};
-}
-
-std::string yaml_text(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return result + "\"";
 }
 
 }  // namespace tandem

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/import/yaml_writer.h"
+
 namespace tandem {
 
 // A number of rows or elements that may depend on the size `tokens`: factor x tokens, or a number.
@@ -19,7 +21,7 @@ struct TableSize {
 
 struct TableRow {
   std::string name;
-  std::string form;                 // "dense: {rows: tokens, ...}"
+  YamlMap form;                     // {dense: {rows: tokens, ...}}
   std::vector<std::string> then{};  // operations on the output
   std::string split{};              // empty: none
   std::int64_t columns = 0;         // of the output
@@ -90,8 +92,5 @@ TableRow batched_row(const BatchedRow& row, std::int64_t tokens);
 // Makes the row of an image's patches, each of which is a row of its input.
 TableRow patches_row(const std::string& name, std::int64_t image, std::int64_t channels, std::int64_t width,
                      std::int64_t patch, std::vector<std::string> then);
-
-// Returns a text as a quoted YAML scalar.
-std::string yaml_text(std::string_view text);
 
 }  // namespace tandem

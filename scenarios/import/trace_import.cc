@@ -110,13 +110,11 @@ Machines recorded_machines(const ImportChoices& options, const RankTrace& trace,
   return {.workers = ranks / devices, .devices = devices};
 }
 
-// Returns the changes to the recorded job, as keys of its workload.
-std::string retiming_text(const ImportChoices& options, const RankTrace& trace, int ranks) {
-  std::string text;
-  if (ranks != trace.world) text += fmt::format("  replicas: {}\n", ranks / replica_size(trace));
-  if (options.bucket_bytes > 0) text += fmt::format("  bucket_bytes: {}\n", options.bucket_bytes);
-  if (divides_parameters(options.strategy)) text += "  gradients: divided\n";
-  return text;
+// Sets the keys of a workload that change the recorded job.
+void set_changes(YamlMap& workload, const ImportChoices& options, const RankTrace& trace, int ranks) {
+  if (ranks != trace.world) workload.set("replicas", ranks / replica_size(trace));
+  if (options.bucket_bytes > 0) workload.set("bucket_bytes", options.bucket_bytes);
+  if (divides_parameters(options.strategy)) workload.set("gradients", "divided");
 }
 
 // Adds the other ranks' files to a single file of Chakra, as ASTRA-sim does: they are in the same folder under the same
@@ -187,21 +185,24 @@ Imported import_traces(const std::vector<std::filesystem::path>& given, const Im
   const Machines machines = is_asked
                                 ? asked_machines(options, traces.front())
                                 : recorded_machines(options, traces.front(), std::max(1, devices_of_machine(machine)));
-  std::string text = fmt::format("schema_version: 1\nname: {}\nworkload:\n  kind: trace\n  files:\n",
-                                 yaml_text(files.front().stem().string()));
+  std::vector<std::string> names;
   for (const std::filesystem::path& file : files) {
     std::error_code ignored;
     const std::filesystem::path folder = scenario_folder.empty() ? std::filesystem::path(".") : scenario_folder;
     const std::filesystem::path relative = std::filesystem::relative(file, folder, ignored);
-    text += fmt::format("    - {}\n", yaml_text((relative.empty() ? file : relative).string()));
+    names.push_back(yaml_text((relative.empty() ? file : relative).string()));
   }
-  if (imported.ranks > 0) text += fmt::format("  ranks: {}\n", imported.ranks);
-  text += retiming_text(options, traces.front(), machines.ranks());
-  text += fmt::format("strategy: {{name: {}}}\nengine: {{name: {}}}\n",
-                      options.strategy.empty() ? strategy_of_traces() : options.strategy, model_engine().name);
-  text += fmt::format("topology: {}\n", topology_text(machine, machines.workers, options.gpu));
-  text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 1\n", machines.devices);
-  imported.scenario = text;
+  YamlMap workload;
+  workload.set("kind", "trace").list("files", names);
+  if (imported.ranks > 0) workload.set("ranks", imported.ranks);
+  set_changes(workload, options, traces.front(), machines.ranks());
+  YamlMap scenario;
+  scenario.set("schema_version", 1).quote("name", files.front().stem().string()).below("workload", workload);
+  scenario.set("strategy", YamlMap().set("name", options.strategy.empty() ? strategy_of_traces() : options.strategy));
+  scenario.set("engine", YamlMap().set("name", model_engine().name));
+  set_machines(scenario,
+               {.name = machine, .workers = machines.workers, .devices = machines.devices, .gpu = options.gpu});
+  imported.scenario = scenario.set("steps", 1).text();
   return imported;
 }
 
