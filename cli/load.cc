@@ -84,7 +84,7 @@ Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportCh
                           const std::string& model_file, const fs::path& folder) {
   if (file->kind() == ImportKind::trace) return import_file(*file, options, model_file);
   const bool leaves_open = file->kind() == ImportKind::hugging_face;
-  const bool is_free = options.workers == 0 && leaves_open;
+  bool is_free = options.workers == 0 && leaves_open;
   std::vector<std::string> chosen;
   const std::string topology = options.topology;
   const bool is_elsewhere = topology.find_first_of("/.") != std::string::npos && folder != file->path().parent_path();
@@ -95,6 +95,7 @@ Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportCh
     const Imported imported = import_file(*file, options, "");
     const Scenario scenario = parse_scenario(imported.scenario, file->name() + " as a scenario", {}, parts);
     parts = scenario.parts;
+    is_free = is_free && strategy_info(scenario.strategy.name).several_workers;
     const auto need = memory_need(job_of(scenario));
     fits = !need || need->fits();
     if (!leaves_open || fits) break;

@@ -15,7 +15,7 @@ constexpr std::int64_t kSoftmaxBytes = 4;  // of an output of a loss, whose soft
 // Returns the number of elements that a layer reads for one example.
 std::int64_t input_elements_of(const Layer& layer) {
   if (layer.embedding) return 0;
-  if (!layer.gemm) return layer.output_elements();
+  if (!layer.gemm) return layer.routing ? layer.elementwise->elements : layer.output_elements();
   const Layer::Gemm& gemm = *layer.gemm;
   const std::int64_t left = gemm.input_elements > 0 ? gemm.input_elements : gemm.rows * gemm.depth;
   return gemm.batched ? gemm.count * left + gemm.count / gemm.sharing * gemm.depth * gemm.columns : gemm.count * left;

@@ -7,9 +7,9 @@
 
 namespace tandem {
 
-// Returns a number for each task, from what else the job says. Tasks with the same number have equal shares of the
-// batch, equal places in the model, and the same role. Returns nothing for traces, and where parameter servers serve
-// tasks in the order in which they arrive.
+// Returns a number for each worker, from all of the job but `alike`. Workers with the same number have equal shares of
+// the batch, equal places in the model, and the same role. Returns nothing for traces, and where parameter servers
+// serve workers in the order in which they arrive.
 std::vector<int> alike_workers(const Job& job);
 
 }  // namespace tandem

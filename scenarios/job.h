@@ -26,7 +26,7 @@ struct Job {
   int devices_in_step = 1;                // that wait for one another in every step
   int devices_of_replica = 1;             // that compute one replica of the data
   std::optional<ParallelOptions> mesh{};  // over all devices, if the strategy divides the model
-  bool divides_model = false;             // such a strategy divides no trace
+  bool divides_model = false;             // false for traces, which do what was recorded
   std::vector<int> alike{};  // by worker, if the engine asks: workers with equal numbers do the same on equal shares
   // The workload: one of these.
   const MlpSettings* mlp = nullptr;
@@ -36,6 +36,7 @@ struct Job {
 
 // Throws InputError if the topology gives a strategy for one worker several machines.
 Job job_of(const Scenario& scenario);
+Job job_of(const Scenario&& scenario) = delete;  // it would not outlive the job
 
 // The numbers below are those of a Job, for scenarios of which nothing else is asked.
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <initializer_list>
+#include <numeric>
 #include <string>
 
 namespace tandem {
@@ -41,6 +44,17 @@ class LayerReader {
  private:
   std::int64_t size(const YamlReader& value, std::int64_t otherwise = 1) const {
     return sizes_.read(value, 1, kMostModelElements, otherwise);
+  }
+
+  // Returns a product of sizes, or 1 with a message where it is larger than any model's.
+  std::int64_t product(const YamlReader& at, std::initializer_list<std::int64_t> sizes) const {
+    double exact = 1;
+    for (const std::int64_t size : sizes) exact *= static_cast<double>(size);
+    if (exact > static_cast<double>(kMostModelElements)) {
+      at.error(fmt::format("has {:.4g} elements; at most {} are possible", exact, kMostModelElements));
+      return 1;
+    }
+    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies());
   }
 
   Layer::Gemm read_gemm(const YamlReader& map) const {
@@ -115,14 +129,14 @@ class LayerReader {
     layer_.gemm = gemm;
     // Weights that belong to another layer, such as the word embeddings in a decoder.
     layer_.shared_weights = map.optional("shared_weights").boolean(false);
-    if (!layer_.shared_weights) layer_.tensors.push_back(gemm.experts * gemm.depth * gemm.columns);
+    if (!layer_.shared_weights) layer_.tensors.push_back(product(map, {gemm.experts, gemm.depth, gemm.columns}));
   }
 
   void read_embedding(const YamlReader& map) {
     layer_.embedding = Layer::Embedding{.rows = size(map.required("rows")),
                                         .columns = size(map.required("columns")),
                                         .entries = size(map.required("entries"))};
-    layer_.tensors.push_back(layer_.embedding->entries * layer_.embedding->columns);
+    layer_.tensors.push_back(product(map, {layer_.embedding->entries, layer_.embedding->columns}));
   }
 
   // Every copied row is read once and written once.
@@ -132,8 +146,9 @@ class LayerReader {
                                  .columns = size(map.required("columns")),
                                  .used = sizes_.read(map.required("used"), 1, kMostExperts, 1)};
     layer_.routing = routing;
-    layer_.elementwise = Layer::Elementwise{
-        .elements = routing.used * routing.rows * routing.columns, .forward_passes = 2, .backward_passes = 2};
+    layer_.elementwise = Layer::Elementwise{.elements = product(map, {routing.used, routing.rows, routing.columns}),
+                                            .forward_passes = 2,
+                                            .backward_passes = 2};
   }
 
   void read_then() {

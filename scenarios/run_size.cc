@@ -95,7 +95,8 @@ double tensor_bytes_of_device(const Job& job) {
   if (job.mlp != nullptr && !job.mesh) return 2 * bytes_of_weights(*job.mlp);
   const auto need = memory_need(job);
   if (!need) return 0;
-  return static_cast<double>(need->total() - need->activations - need->optimizer);
+  const bool is_computed = job.layers->learning.has_value();  // and keeps what a device would keep
+  return static_cast<double>(need->total() - (is_computed ? 0 : need->activations + need->optimizer));
 }
 
 std::string size_problem(const RunSize& size, double available_bytes) {

@@ -29,7 +29,8 @@ RunSize size_of(const Job& job, double records_of_a_step, bool symmetry);
 double bytes_of_records(double records);
 
 // Returns how many bytes of tensors a run keeps for a device whose values this machine computes, or 0 where they are
-// not known. Layers keep neither activations nor moments; a perceptron keeps at least its weights and their gradients.
+// not known. Layers that are not
+// computed keep neither activations nor moments; a perceptron keeps at least its weights and their gradients.
 double tensor_bytes_of_device(const Job& job);
 
 // Return why a run does not fit into the memory, address space, areas or threads that are available, or an empty text

@@ -82,6 +82,12 @@ std::string scenario_of(const HuggingFaceModel& model, const std::string& file, 
   const std::string optimizer = choices.word(options.optimizer, "adam", "optimizer", "--optimizer");
   const std::string strategy = choices.word(options.strategy, sharding_strategy(), "strategy", "--strategy");
   const std::string machine = choices.word(options.topology, std::string(kUsualMachine), "machine", "--topology");
+  const StrategyInfo* info = find_strategy(strategy);
+  if (workers > 1 && info != nullptr && !info->several_workers) {
+    throw InputError({problem_at(
+        file, kBeginning,
+        fmt::format("strategy '{}' runs on one machine, not on {}: --strategy and --workers", strategy, workers))});
+  }
   YamlMap workload;
   workload.set("kind", "layers").quote("model", model_file);
   if (!model.spec.has_fixed_tokens) workload.set("sizes", YamlMap().set("tokens", model.spec.tokens));

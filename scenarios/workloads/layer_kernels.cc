@@ -77,8 +77,8 @@ ProductShape LayerKernels::matrix_product(const Layer::Gemm& gemm, Part part) co
   return {.m = rows, .n = gemm.columns, .k = gemm.depth, .count = count};
 }
 
-LayerKernel LayerKernels::memory(std::string name, double bytes, int kernels) const {
-  return {.name = std::move(name), .bytes = bytes, .kernels = kernels, .issue_s = issue_s_ * kernels};
+LayerKernel LayerKernels::memory(const std::string& name, double bytes, int kernels) const {
+  return {.name = name, .bytes = bytes, .kernels = kernels, .issue_s = issue_s_ * kernels};
 }
 
 // A kernel reads once and writes once.

@@ -39,7 +39,7 @@ class LayerKernels {
   double unmoved_elements(const Layer& layer) const;
   ConvolutionShape convolution(const Layer& layer, LayerKernel::Part part) const;
   ProductShape matrix_product(const Layer::Gemm& gemm, LayerKernel::Part part) const;
-  LayerKernel memory(std::string name, double bytes, int kernels) const;
+  LayerKernel memory(const std::string& name, double bytes, int kernels) const;
   void add_passes(const Layer& layer, int passes, std::vector<LayerKernel>& kernels) const;
   void add_operations(const Layer& layer, bool forward, std::vector<LayerKernel>& kernels) const;
 

@@ -1,5 +1,7 @@
 #include "strategies/parallel/sharded_division.h"
 
+#include "strategies/parallel/range.h"
+
 #include <fmt/format.h>
 
 #include "strategies/base/errors.h"

@@ -56,6 +56,15 @@ TEST_F(ImportCommand, TakesMachinesUntilTheModelFits) {
   EXPECT_THAT(read("llama.yaml"), HasSubstr("activation_checkpointing: true"));
 }
 
+// A strategy of one machine takes no more, and the scenario is written with a warning.
+TEST_F(ImportCommand, TakesOneMachineForStrategiesOfOne) {
+  write("config.json", kLlama70b);
+  const Outcome outcome = tandem({"import", "config.json", "--strategy", "mirrored", "-o", "llama.yaml"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("`tandem run` refuses that"));
+  EXPECT_THAT(read("llama.yaml"), HasSubstr("topology: \"hgx-h100\""));
+}
+
 // A stated number of machines leaves the other choices open.
 TEST_F(ImportCommand, ComputesActivationsAgainForStatedMachines) {
   write("config.json", kLlama70b);

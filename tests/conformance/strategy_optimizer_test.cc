@@ -11,7 +11,6 @@ namespace {
 
 using namespace optimizer_testing;
 using testing::ElementsAre;
-using testing::ElementsAreArray;
 using testing::Pointwise;
 
 struct FirstUpdates {

@@ -82,7 +82,7 @@ TEST(SimInUse, SmallProductsReadTheirOperandsLater) {
                     from.reshape({100, 250}));
   };
   const Nanoseconds soon = time_of(product, 0);
-  EXPECT_EQ(time_of(product, 4'000'000) - soon, 120'000 / 2.5 - 120'000 / 10);
+  EXPECT_EQ(time_of(product, 4'000'000) - soon, 120e3 / 2.5 - 120e3 / 10);
 }
 
 TEST(SimInUse, TheRatesAreThoseOfTheNearestNumberOfDevices) {

@@ -40,7 +40,7 @@ std::string infinite_number(const nlohmann::ordered_json& value, const std::stri
   if (!value.is_structured()) return {};
   for (const auto& [key, member] : value.items()) {
     if (key == "expected_error") continue;
-    const std::string problem = infinite_number(member, path + "." + key);
+    std::string problem = infinite_number(member, path + "." + key);
     if (!problem.empty()) return problem;
   }
   return {};
@@ -53,7 +53,7 @@ std::string problem_of_times(const RunResult& result) {
     }
   }
   if (result.report.summary.step_time.median <= 0) return "a step takes no time";
-  const std::string text = report_text(result.report);
+  std::string text = report_text(result.report);
   for (const char* broken : {" nan", " -nan", " inf"}) {
     const std::size_t at = text.find(broken);
     if (at != std::string::npos && !std::isalpha(text[at + std::strlen(broken)])) return text;
@@ -120,7 +120,7 @@ std::string unless_refused(Run&& run) {
   try {
     return run();
   } catch (const Error& error) {
-    const std::string message = error.what();
+    std::string message = error.what();
     if (message.find("deadlock") != std::string::npos || message.find("every task waits") != std::string::npos) {
       return message;
     }
@@ -186,7 +186,7 @@ std::string problem_of_sweep(const std::string& text) {
   return unless_refused([&] {
     const Scenario scenario = parse_scenario(text, "/nowhere/drawn.yaml");
     const SweepTable table = swept(scenario, 1);
-    const std::string problem = problem_of_points(table);
+    std::string problem = problem_of_points(table);
     if (!problem.empty()) return problem;
     return sweep_csv(table) == sweep_csv(swept(scenario, 2)) ? std::string() : "two processes give another table";
   });

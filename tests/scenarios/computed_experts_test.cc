@@ -57,6 +57,14 @@ const std::vector<Way> kExpertWays{
 INSTANTIATE_TEST_SUITE_P(Ways, ComputedExperts, testing::ValuesIn(kExpertWays),
                          [](const auto& instance) { return instance.param.name; });
 
+// Experts that are not divided among tensor-parallel devices, each of which sends its own rows to them.
+TEST(ComputedWholeExperts, LearnWhatOneDeviceLearns) {
+  const std::string whole = TANDEM_SOURCE_DIR "/tests/scenarios/good/files/mixture_whole.yaml";
+  for (const char* rows : {"", ", sequence_parallel: true"}) {
+    expect_same_losses(whole, {"whole", "name: mesh, data: 2, tensor: 2, expert: 2", 4, rows}, kThreads);
+  }
+}
+
 TEST(ComputedGatedExperts, LearnWhatOneDeviceLearns) {
   expect_same_losses(kGated, {"data", "name: mesh, data: 2, tensor: 2, expert: 2", 4, ", sequence_parallel: true"},
                      kThreads);
@@ -87,6 +95,21 @@ TEST(ComputedExpertsFlow, SaysWhatCannotBeComputed) {
   EXPECT_THAT(without(".dispatch"), HasSubstr("'block.0.router' has a softmax outside attention, and is no router"));
   EXPECT_THAT(without(".gate"), HasSubstr("'block.0.up' has a gate, and no layer beside it"));
   EXPECT_THAT(without(".combine"), HasSubstr("'block.1.query' follows experts, whose results nothing combines"));
+  EXPECT_THAT(problem_after([](Model& model) {
+                layer_of(model, ".up").gemm->experts = 1;
+                layer_of(model, ".up").tensors.front() /= 4;
+                std::swap(layer_of(model, ".gate"), layer_of(model, ".up"));
+              }),
+              HasSubstr("'block.0.up' follows a `dispatch`, and has no experts"));
+  EXPECT_THAT(problem_after([](Model& model) {
+                layer_of(model, ".router").shared_weights = true;
+                layer_of(model, ".router").tensors.erase(layer_of(model, ".router").tensors.begin());
+              }),
+              HasSubstr("'block.0.router' shares weights otherwise than"));
+  EXPECT_THAT(problem_after([](Model& model) { layer_of(model, ".down").split = Layer::Split::none; }),
+              HasSubstr("'block.0.down' is split otherwise than experts whose first layers have columns"));
+  EXPECT_THAT(problem_after([](Model& model) { layer_of(model, ".combine").block.reset(); }),
+              HasSubstr("'block.0.combine' is in another block than its router"));
   EXPECT_THAT(problem_after([](Model& model) { layer_of(model, ".router").split = Layer::Split::columns; }),
               HasSubstr("is a router, which has a softmax, perhaps after a bias, and is not split"));
   EXPECT_THAT(problem_after([](Model& model) { layer_of(model, ".dispatch").routing->used = 5; }),

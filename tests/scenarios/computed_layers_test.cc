@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, ComputedLayers, testing::ValuesIn(kWays),
 // The whole model on one device, with its parameters and gradients in flat tensors.
 class WholeModel {
  public:
-  WholeModel(Worker& worker, const std::string& workload) : worker_(worker), device_(*worker.devices().front()) {
+  WholeModel(Worker& worker, const std::string& workload) : device_(*worker.devices().front()) {
     const Scenario scenario = parse_scenario("schema_version: 1\nworkload: " + workload + "\nsteps: 1\n", "whole.yaml");
     model_ = trainable_model(scenario.workload, worker);
     const std::vector<StagePart> parts{{.end = layers().size(), .examples = scenario.workload.batch}};
@@ -124,7 +124,6 @@ class WholeModel {
     return tensors;
   }
 
-  Worker& worker_;
   Device& device_;
   std::unique_ptr<TrainableModel> model_;
   std::unique_ptr<StageModel> stage_;

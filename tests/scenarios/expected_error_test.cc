@@ -11,6 +11,10 @@
 namespace tandem {
 namespace {
 
+PredictionKind prediction_kind_of(const Scenario& scenario) {
+  return prediction_kind(job_of(scenario));
+}
+
 using testing::HasSubstr;
 using testing::Not;
 
@@ -25,7 +29,7 @@ Scenario on_gpus(const std::string& strategy, int workers, const std::string& wo
 }
 
 TEST(PredictionKind, CountsDevicesAndNodesAndRestsOnTheCatalog) {
-  const PredictionKind kind = prediction_kind(job_of(on_gpus("{name: multi_worker_mirrored}", 2)));
+  const PredictionKind kind = prediction_kind_of(on_gpus("{name: multi_worker_mirrored}", 2));
   EXPECT_EQ(kind.figures, FigureBasis::stated);
   EXPECT_EQ(kind.strategy, "replicas");
   EXPECT_EQ(kind.devices, 16);
@@ -35,8 +39,7 @@ TEST(PredictionKind, CountsDevicesAndNodesAndRestsOnTheCatalog) {
 }
 
 TEST(PredictionKind, OfAPerceptronIsNoTableOfLayers) {
-  EXPECT_FALSE(
-      prediction_kind(job_of(on_gpus("{name: mirrored}", 1, "{kind: mlp, hidden: [8], batch: 64}"))).is_layers);
+  EXPECT_FALSE(prediction_kind_of(on_gpus("{name: mirrored}", 1, "{kind: mlp, hidden: [8], batch: 64}")).is_layers);
 }
 
 TEST(PredictionKind, IsThatOfThePublishedRunsThatTheStrategyResembles) {
@@ -59,7 +62,7 @@ TEST(PredictionKind, IsFittedOnceTheRatesOfItsDevicesAreMeasured) {
     measured->set_device(node, std::move(device));
   }
   scenario.topology = measured;
-  EXPECT_EQ(prediction_kind(job_of(scenario)).figures, FigureBasis::fitted);
+  EXPECT_EQ(prediction_kind_of(scenario).figures, FigureBasis::fitted);
 }
 
 TEST(SystemText, TellsMachinesWithEqualProcessorsApart) {

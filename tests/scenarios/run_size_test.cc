@@ -12,6 +12,10 @@
 namespace tandem {
 namespace {
 
+RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry) {
+  return tandem::size_of(job_of(scenario), records_of_a_step, symmetry);
+}
+
 using testing::HasSubstr;
 
 Scenario data_parallel(int workers, int batch, int machines) {
@@ -25,17 +29,17 @@ Scenario data_parallel(int workers, int batch, int machines) {
 
 TEST(RunSize, CountsTheWorkersThatRepresentOthersAndTheirWitnesses) {
   const Scenario alike = data_parallel(100, 100 * 8, 100);
-  EXPECT_EQ(size_of(job_of(alike), 0, true).devices, 800);
-  EXPECT_EQ(size_of(job_of(alike), 0, true).simulated, 2 * 8);
-  EXPECT_EQ(size_of(job_of(alike), 0, false).simulated, 800);
-  EXPECT_EQ(size_of(job_of(alike), 10, true).records, 2 * 8 * 5 * 10);
+  EXPECT_EQ(size_of(alike, 0, true).devices, 800);
+  EXPECT_EQ(size_of(alike, 0, true).simulated, 2 * 8);
+  EXPECT_EQ(size_of(alike, 0, false).simulated, 800);
+  EXPECT_EQ(size_of(alike, 10, true).records, 2 * 8 * 5 * 10);
   // Six workers have twice the examples, one has them on two devices; few workers all run, and so do those that share
   // a machine.
-  EXPECT_EQ(size_of(job_of(data_parallel(100, 100 * 8 + 50, 100)), 0, true).simulated, 2 * 2 * 8 + 8);
-  EXPECT_EQ(size_of(job_of(data_parallel(4, 4 * 8, 4)), 0, true).simulated, 4 * 8);
+  EXPECT_EQ(size_of(data_parallel(100, 100 * 8 + 50, 100), 0, true).simulated, 2 * 2 * 8 + 8);
+  EXPECT_EQ(size_of(data_parallel(4, 4 * 8, 4), 0, true).simulated, 4 * 8);
   Scenario shared = data_parallel(1, 100 * 8, 1);
   shared.devices.workers = 100;
-  EXPECT_EQ(size_of(job_of(shared), 0, true).simulated, 800);
+  EXPECT_EQ(size_of(shared, 0, true).simulated, 800);
 }
 
 TEST(RunSize, SaysWhatIsNeededAndWhatThereIs) {
@@ -109,8 +113,8 @@ TEST(SizeCheck, ComputedValuesTakeMemoryOnEveryDevice) {
         "}\ntopology: {cluster: {node: hgx-h100, workers: 8}}\ndevices: {type: gpu, workers: 8, per_worker: 8}\n"
         "steps: 2\nwarmup_steps: 1\n");
   };
-  EXPECT_EQ(size_of(job_of(training("none")), 0, true).value_bytes, 0);
-  const RunSize size = size_of(job_of(training("real")), 0, false);
+  EXPECT_EQ(size_of(training("none"), 0, true).value_bytes, 0);
+  const RunSize size = size_of(training("real"), 0, false);
   EXPECT_NEAR(size.value_bytes, 64 * 273e6, 64 * 1e6);
   EXPECT_THAT(size_problem(size, 6e9),
               HasSubstr("64 devices, 64 of them simulated with 17.48 GB of values, need about"));

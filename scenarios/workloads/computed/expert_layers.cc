@@ -72,10 +72,9 @@ class DenseExpertsLayer final : public ExpertLayer {
       : ExpertLayer(state, layer, std::move(experts)), gemm_(*state.layer(layer).gemm) {
     if (is_last()) return;
     const Layer::Routing& routing = *state.layer(experts_->dispatch).routing;
-    const LayerDivision& division = state.part().division;
-    const std::int64_t row_parts = division.divides_rows ? division.tensor : 1;
+    const std::int64_t parts = gathering_devices(state, experts_->dispatch);
     operations_.emplace(state, layer,
-                        OutputPart{.rows = state.whole(layer).gemm->experts * routing.rows * row_parts,
+                        OutputPart{.rows = state.whole(layer).gemm->experts * routing.rows * parts,
                                    .columns = gemm_.columns,
                                    .all_columns = gemm_.columns});
   }
@@ -97,7 +96,7 @@ class DenseExpertsLayer final : public ExpertLayer {
         if (is_last()) experts_->of_made.order_by_expert(pass);
         return;
       case Work::weight_gradient:
-        if (reads_tokens()) experts_->tokens.order_by_expert(pass);
+        if (is_first_backward()) experts_->tokens.order_by_expert(pass);
         return state_.launch(op::batched_gemm(weights(tensors.gradients), input(pass), of_result(pass), true, false, 1,
                                               pass.is_first ? 0 : 1),
                              of_weights_);
@@ -136,6 +135,10 @@ class DenseExpertsLayer final : public ExpertLayer {
   bool is_first() const { return index_ == experts_->dispatch + 1; }
   bool is_last() const { return index_ + 1 == experts_->combination; }
   bool reads_tokens() const { return flow().input == number_of(experts_->dispatch); }
+  // Whether it is the first in the backward pass of those that read the rows.
+  bool is_first_backward() const {
+    return reads_tokens() && (is_last() || state_.flow(index_ + 1).input != flow().input);
+  }
   // Views a matrix as one for each expert of the device.
   Tensor by_expert(const Tensor& matrix, std::int64_t columns) const {
     return matrix.view(0, {gemm_.experts, matrix.element_count() / gemm_.experts / columns, columns});

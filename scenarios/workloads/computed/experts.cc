@@ -17,27 +17,29 @@ std::int64_t experts_of(const StageState& state, std::size_t dispatch) {
 
 }  // namespace
 
+// With sequence parallelism, devices that have parts of the experts' weights gather their rows.
+std::int64_t gathering_devices(const StageState& state, std::size_t dispatch) {
+  const LayerDivision& division = state.part().division;
+  return division.divides_rows && state.whole(dispatch + 1).split != Layer::Split::none ? division.tensor : 1;
+}
+
 ExpertRows::ExpertRows(StageState& state, std::size_t dispatch, int number, std::int64_t columns,
                        std::optional<Place> kept)
     : state_(state),
       number_(number),
       rows_(state.layer(dispatch).routing->rows),
       columns_(columns),
-      all_experts_(experts_of(state, dispatch)) {
+      all_experts_(experts_of(state, dispatch)),
+      row_parts_(gathering_devices(state, dispatch)) {
   if (!kept) return;
   kept_at_ = same_as(*kept);
   kept_ = state.keep(dispatch, all_experts_ * rows_, columns_, state.dtype(), false);
 }
 
-std::int64_t ExpertRows::row_parts() const {
-  const LayerDivision& division = state_.part().division;
-  return division.divides_rows ? division.tensor : 1;
-}
-
 // Where nothing is exchanged between two places, they are one.
 ExpertRows::Place ExpertRows::same_as(Place place) const {
   if (place == Place::by_expert && sources() == 1) place = Place::gathered;
-  if (place == Place::gathered && row_parts() == 1) place = Place::arrived;
+  if (place == Place::gathered && row_parts_ == 1) place = Place::arrived;
   if (place == Place::arrived && state_.part().division.expert == 1) place = Place::home;
   return place;
 }
@@ -45,7 +47,7 @@ ExpertRows::Place ExpertRows::same_as(Place place) const {
 Tensor ExpertRows::at(Place place, const Pass& pass) const {
   const std::int64_t of_device = all_experts_ * rows(pass) * columns_;
   const bool is_of_all = place == Place::gathered || place == Place::by_expert;
-  const std::int64_t elements = is_of_all ? of_device * row_parts() : of_device;
+  const std::int64_t elements = is_of_all ? of_device * row_parts_ : of_device;
   place = same_as(place);
   if (kept_at_ == place) return kept_.at(pass).flat_slice(0, elements);
   constexpr int kPlaces = 4;

@@ -2,8 +2,9 @@
 // the results are added up, weighted by the router's probabilities (Shazeer and others, arXiv:1701.06538; the weights
 // are not normalized to a sum of 1, as in Fedus and others, arXiv:2101.03961).
 //
-// Every expert has room for all rows; zeros are in the place of rows that do not use it. No row is dropped, so that
-// losses are the same whatever devices divide the experts.
+// Every expert has room for all rows; zeros are in the place of rows that do not use it. No row is dropped, whatever
+// devices divide the experts. Only where two experts are as probable to the last digit, another order of sums may
+// choose the other one.
 #pragma once
 
 #include <memory>
@@ -11,6 +12,9 @@
 #include "scenarios/workloads/computed/computed_layer.h"
 
 namespace tandem {
+
+// Returns how many devices gather their rows for experts: 1, or those of sequence parallelism.
+std::int64_t gathering_devices(const StageState& state, std::size_t dispatch);
 
 // Rows on their way between the device whose rows they are and those that have the experts, in either direction.
 class ExpertRows {
@@ -36,8 +40,7 @@ class ExpertRows {
 
  private:
   std::int64_t experts() const { return all_experts_ / state_.part().division.expert; }  // of this device
-  std::int64_t row_parts() const;
-  std::int64_t sources() const { return row_parts() * state_.part().division.expert; }
+  std::int64_t sources() const { return row_parts_ * state_.part().division.expert; }
   Place same_as(Place place) const;
   std::int64_t rows(const Pass& pass) const { return pass.examples * rows_; }
   Tensor at(Place place, const Pass& pass) const;  // flat
@@ -47,6 +50,7 @@ class ExpertRows {
   StageState& state_;
   int number_;
   std::int64_t rows_, columns_, all_experts_;
+  std::int64_t row_parts_;  // devices that divide rows, and gather them for the experts
   std::optional<Place> kept_at_;
   Kept kept_{};
 };

@@ -57,11 +57,12 @@ class FlowMaker {
     if (one.convolution) fail(index, "is a convolution");
     if (one.elementwise && !one.routing) fail(index, "is element-wise work that says only what it moves");
     if (has(one, Pointwise::batch_norm)) fail(index, "has a batch_norm");
+    if (one.shared_weights && (!layer(0).embedding || !has(one, Pointwise::cross_entropy))) {
+      fail(index, "shares weights otherwise than a last layer with an embedding");
+    }
     check_parameters(index);
     if (one.embedding) return add_table(index);
-    if (index > 0 && flow(index - 1).kind == Kind::experts && !has_experts(one) && !is_combination(one)) {
-      fail(index, "follows experts, whose results nothing combines");
-    }
+    check_order(index);
     if (has_experts(one)) return add_experts(index);
     if (token_rows(one) != rows_of_first()) fail(index, "has another number of rows than the first layer");
     if (std::ranges::count(one.then, Pointwise::residual) > 1) fail(index, "adds more than the input of its sublayer");
@@ -70,6 +71,16 @@ class FlowMaker {
     if (one.routing) return is_combination(one) ? add_combination(index) : add_dispatch(index);
     if (one.gemm->batched) return add_mixed(index);
     add_dense(index);
+  }
+
+  // Experts follow rows that are sent to them, and what they make is combined.
+  void check_order(int index) {
+    const Layer& one = layer(index);
+    const Kind before = index == 0 ? Kind::table : flow(index - 1).kind;
+    if (before == Kind::dispatch && !has_experts(one)) fail(index, "follows a `dispatch`, and has no experts");
+    if (before == Kind::experts && !has_experts(one) && !is_combination(one)) {
+      fail(index, "follows experts, whose results nothing combines");
+    }
   }
 
   std::int64_t rows_of_first() const { return token_rows(model_.layers.front()); }
@@ -114,9 +125,6 @@ class FlowMaker {
       mine.gate = index - 1;
     }
     check_width(index);
-    if (one.shared_weights && (layer(0).embedding == std::nullopt || !has(one, Pointwise::cross_entropy))) {
-      fail(index, "shares weights otherwise than a last layer with an embedding");
-    }
     source_ = index;
     if (has(one, Pointwise::residual)) stream_ = index;
   }
@@ -162,7 +170,7 @@ class FlowMaker {
     }
     LayerFlow& mine = flow(index);
     const bool shares = before == Kind::experts && flow_shares_input(index);
-    mine = {.kind = Kind::experts, .input = shares ? flow(index - 1).input : source_, .router = router_};
+    mine = {.kind = Kind::experts, .input = shares ? flow(index - 1).input : source_};
     if (has(one, Pointwise::gate)) {
       if (!shares) fail(index, "has a gate, and no layer beside it");
       mine.gate = index - 1;
@@ -183,10 +191,27 @@ class FlowMaker {
           operation != Pointwise::gate && operation != Pointwise::softmax && operation != Pointwise::cross_entropy;
       if (!fits) fail(index, "has a gate, a softmax or a loss");
     }
+    check_mixture(index);
     const int shortcut = flow(index).shortcut;
     flow(index) = {.kind = Kind::combine, .input = index - 1, .shortcut = shortcut, .router = router_};
     source_ = index;
     if (has(layer(index), Pointwise::residual)) stream_ = index;
+  }
+
+  // Tensor-parallel devices sum what the last layer of experts makes, and gather what the first ones read.
+  void check_mixture(int combination) {
+    const int dispatch = router_ + 1, last = combination - 1;
+    const bool is_split = layer(dispatch + 1).split != Layer::Split::none;
+    for (int i = dispatch + 1; i <= last; ++i) {
+      const Layer::Split split = layer(i).split;
+      const bool fits = !is_split   ? split == Layer::Split::none
+                        : i == last ? split == Layer::Split::rows
+                                    : split == Layer::Split::columns && flow(i).input == dispatch;
+      if (!fits) fail(i, "is split otherwise than experts whose first layers have columns and whose last one has rows");
+    }
+    for (int i = router_; i < combination; ++i) {
+      if (layer(i).block != layer(combination).block) fail(combination, "is in another block than its router");
+    }
   }
 
   bool flow_shares_input(int index) {

@@ -93,7 +93,7 @@ std::unique_ptr<TrainingData> text_data(std::shared_ptr<const std::string> text,
 
 Batch part_of_batch(const Batch& batch, const BatchPart& part, Device& host) {
   const auto of = [&](const Tensor& whole) {
-    const Tensor rows = whole.slice(part.first, part.examples);
+    Tensor rows = whole.slice(part.first, part.examples);
     if (part.context_parts == 1) return rows;
     const std::int64_t columns = rows.shape()[1] / part.context_parts;
     return columns_of(rows, part.context_part * columns, columns, host);

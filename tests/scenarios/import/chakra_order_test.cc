@@ -14,7 +14,6 @@ namespace tandem {
 namespace {
 
 using namespace chakra_bytes;
-using testing::Contains;
 using testing::HasSubstr;
 using Kind = TraceOp::Kind;
 

@@ -252,6 +252,8 @@ TEST_F(HuggingFace, SaysWhatIsWrongAndWhere) {
   const auto file = write("config.json", kSmall);
   EXPECT_EQ(refusal([&] { import_file(file, {.batch = 4}, ""); }),
             "config.json:1:1: a batch of 4 leaves some of 8 GPUs without an example: --batch, --devices and --workers");
+  EXPECT_EQ(refusal([&] { import_file(file, {.strategy = "mirrored", .workers = 2}, ""); }),
+            "config.json:1:1: strategy 'mirrored' runs on one machine, not on 2: --strategy and --workers");
   EXPECT_THAT(
       problem(R"({"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9, "n_inner": []})"),
       HasSubstr("n_inner: expected a whole number"));

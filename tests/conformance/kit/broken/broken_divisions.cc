@@ -24,6 +24,12 @@ struct KeepsNoActivations : MeshDivision {
   }
 };
 
+struct RefusesEveryModel : MeshDivision {
+  std::optional<DivisionProblem> problem(const DivisionRequest& /*request*/) const override {
+    return DivisionProblem{"strategy", "today is a holiday"};
+  }
+};
+
 template <typename Broken>
 void add(const char* name) {
   register_strategy({.name = name,
@@ -34,6 +40,7 @@ void add(const char* name) {
 [[maybe_unused]] const bool kAreRegistered = [] {
   add<ForgetsAMicroBatch>("forgets_a_micro_batch");
   add<KeepsNoActivations>("keeps_no_activations");
+  add<RefusesEveryModel>("refuses_every_model");
   return true;
 }();
 
@@ -47,6 +54,8 @@ std::vector<DivisionUnderTest> all_meshes() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Broken, DivisionConformance, testing::ValuesIn(all_meshes()), DivisionConformance::name);
+INSTANTIATE_TEST_SUITE_P(Broken, DivisionOfModels, testing::Values(DivisionTraits{.name = "refuses_every_model"}),
+                         DivisionOfModels::name);
 INSTANTIATE_TEST_SUITE_P(Broken, DivisionPredictions, testing::ValuesIn(all_meshes()), DivisionPredictions::name);
 
 }  // namespace

@@ -120,9 +120,14 @@ const std::vector<Fault> kFaults = {
      {"the losses from step 0 on: found [", "], those of one device", "computes the whole model on the whole batch"},
      "_pipeline2_sim"},
     {"keeps_no_activations",
-     "AreTheSameInEveryRun",
+     "SayWhatADeviceKeeps",
      {"the activations that a device keeps, by shares(): found none", "says in shares() which layers a device has"},
      "_tensor2_sim"},
+    {"refuses_every_model",
+     "DivideAmongSomeDevices",
+     {"meshes on which a model is divided: found none: division.yaml:", "today is a holiday",
+      "divides a small GPT among some numbers of devices"},
+     kAtScale},
 };
 
 // What the program with the broken strategies prints, and that it fails.

@@ -120,7 +120,7 @@ std::string title_of(const Mesh& mesh) {
   return title;
 }
 
-// Each mesh of a GPT, with what belongs to a mesh in every other one; and of experts that all replicas divide.
+// Each mesh of a GPT, some with what not every mesh needs; and of a model with experts, divided in each way.
 void add_meshes(const DivisionUnderTest& base, bool has_micro_batches, std::vector<DivisionUnderTest>& all) {
   int number = 0;
   for (const Mesh& mesh : meshes_of(base.devices)) {
@@ -128,23 +128,39 @@ void add_meshes(const DivisionUnderTest& base, bool has_micro_batches, std::vect
     tested.title = title_of(mesh);
     tested.mesh = fmt::format("data: {}, tensor: {}, pipeline: {}, context: {}", mesh.data, mesh.tensor, mesh.pipeline,
                               mesh.context);
-    const bool has_more = number++ % 2 == 1;
-    if (has_more && mesh.tensor > 1) tested.training = ", sequence_parallel: true";
-    if (has_more && mesh.data > 1) tested.mesh += ", distributed_optimizer: true";
+    const int kind = number++ % 3;
+    if (kind == 1 && mesh.tensor > 1) tested.training = ", sequence_parallel: true";
+    if (kind != 0 && mesh.data > 1) tested.mesh += ", distributed_optimizer: true";
+    if (kind == 2) tested.training += ", activation_checkpointing: true";
     if (mesh.pipeline > 1 && has_micro_batches) tested.mesh += fmt::format(", micro_batches: {}", 2 * mesh.pipeline);
     all.push_back(tested);
-    if (mesh.data * mesh.context == 1) continue;
-    tested.model = kExperts;
-    tested.mesh += fmt::format(", expert: {}", mesh.data * mesh.context);
-    tested.title += "_experts";
-    all.push_back(tested);
+    for (int experts = 1; experts <= mesh.data * mesh.context; experts *= 2) {
+      DivisionUnderTest of_experts = tested;
+      of_experts.model = kExperts;
+      of_experts.mesh += fmt::format(", expert: {}", experts);
+      of_experts.title += fmt::format("_experts{}", experts);
+      all.push_back(of_experts);
+    }
   }
+}
+
+// All devices along one axis.
+void add_axis(const DivisionUnderTest& base, bool has_micro_batches, std::vector<DivisionUnderTest>& all) {
+  DivisionUnderTest tested = base;
+  tested.title = fmt::format("devices{}", tested.devices);
+  if (has_micro_batches) tested.mesh = fmt::format("micro_batches: {}", 2 * tested.devices);
+  all.push_back(tested);
+  tested.model = kExperts;
+  tested.training = ", activation_checkpointing: true";
+  tested.title += "_experts_again";
+  all.push_back(tested);
 }
 
 }  // namespace
 
 std::vector<DivisionUnderTest> in_every_mesh(const DivisionTraits& traits) {
-  const ModelDivision& division = strategy_info(traits.name).division.value();
+  const std::optional<ModelDivision>& division = strategy_info(traits.name).division;
+  TANDEM_REQUIRE(division, "strategy '" + traits.name + "' does not divide the model: see strategy_conformance.h");
   std::vector<DivisionUnderTest> all;
   for (const EngineInfo& engine : all_engines()) {
     if (!engine.built()) continue;
@@ -152,16 +168,11 @@ std::vector<DivisionUnderTest> in_every_mesh(const DivisionTraits& traits) {
       const bool fits_ranks = devices % ranks_of(engine) == 0;
       DivisionUnderTest tested{.traits = traits, .engine = std::string(engine.name), .model = kGpt, .devices = devices};
       if (!fits_ranks) continue;
-      if (division.axis == nullptr) {
-        add_meshes(tested, division.micro_batches, all);
-        continue;
+      if (division->axis == nullptr) {
+        add_meshes(tested, division->micro_batches, all);
+      } else {
+        add_axis(tested, division->micro_batches, all);
       }
-      tested.title = fmt::format("devices{}", devices);
-      if (division.micro_batches) tested.mesh = fmt::format("micro_batches: {}", 2 * devices);
-      all.push_back(tested);
-      tested.training = ", activation_checkpointing: true";
-      tested.title += "_again";
-      all.push_back(tested);
     }
   }
   return all;
@@ -171,6 +182,10 @@ std::vector<DivisionUnderTest> in_predicted_meshes(const DivisionTraits& traits)
   std::vector<DivisionUnderTest> all = in_every_mesh(traits);
   std::erase_if(all, [](const DivisionUnderTest& tested) { return !engine_info(tested.engine).needs_topology; });
   return all;
+}
+
+std::string refusal_of(const DivisionUnderTest& tested) {
+  return refusal_of(training_text(tested)).value_or("");
 }
 
 std::ostream& operator<<(std::ostream& out, const DivisionUnderTest& tested) {
@@ -211,6 +226,7 @@ std::string numbers(const std::vector<double>& values) {
 
 void expect_losses_of_one_device(const DivisionUnderTest& tested, const std::vector<double>& found) {
   const std::vector<double> expected = losses_on_one_device(tested.model);
+  ASSERT_EQ(expected.size(), std::size_t{kSteps}) << "one device knows no losses";
   std::size_t step = 0;
   while (step < expected.size() && step < found.size() && std::abs(found[step] / expected[step] - 1) < kRounding)
     ++step;
@@ -263,17 +279,23 @@ TEST_P(DivisionPredictions, AreTheSameInEveryRun) {
     complain(GetParam(), "the simulated time of a step, in ns, in the second run", fmt::format("{}", time_again),
              fmt::format("{}", time), "takes the same time in every simulation");
   }
-  const bool keeps_activations = once.memory && once.memory->activations > 0;
-  if (keeps_activations) return;
+}
+
+TEST_P(DivisionPredictions, SayWhatADeviceKeeps) {
+  const std::string text = prediction_text(GetParam());
+  if (const auto refusal = refusal_of(text)) GTEST_SKIP() << *refusal;
+  const Report report = report_of(text);
+  if (report.memory && report.memory->activations > 0) return;
   complain(GetParam(), "the activations that a device keeps, by shares()", "none", "some",
            "says in shares() which layers a device has and how many passes are under way");
 }
 
 TEST_P(DivisionOfModels, DivideAmongSomeDevices) {
   const auto all = in_every_mesh(GetParam());
-  EXPECT_TRUE(std::ranges::any_of(all, [](const auto& tested) { return !refusal_of(training_text(tested)); }))
-      << "strategy '" << GetParam().name
-      << "' divides no model: " << (all.empty() ? "" : refusal_of(training_text(all.front())).value_or(""));
+  ASSERT_FALSE(all.empty()) << "no engine is built";
+  if (std::ranges::any_of(all, [](const auto& tested) { return refusal_of(tested).empty(); })) return;
+  complain(all.front(), "meshes on which a model is divided", "none: " + refusal_of(all.front()), "some",
+           "divides a small GPT among some numbers of devices");
 }
 
 // A batch of 7 divides among few devices: either it is trained as on one device, or refused before the run.

@@ -39,6 +39,8 @@ struct DivisionUnderTest {
 std::vector<DivisionUnderTest> in_every_mesh(const DivisionTraits& traits);
 // Those on engines that model a machine.
 std::vector<DivisionUnderTest> in_predicted_meshes(const DivisionTraits& traits);
+// Why the strategy does not train so; empty where it does.
+std::string refusal_of(const DivisionUnderTest& tested);
 std::ostream& operator<<(std::ostream& out, const DivisionUnderTest& tested);
 std::ostream& operator<<(std::ostream& out, const DivisionTraits& traits);
 

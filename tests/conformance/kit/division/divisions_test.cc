@@ -25,5 +25,12 @@ INSTANTIATE_TEST_SUITE_P(Pipeline, DivisionPredictions, testing::ValuesIn(in_pre
 INSTANTIATE_TEST_SUITE_P(All, DivisionOfModels, testing::Values(kMesh, kSharded, kTensor, kPipeline),
                          DivisionOfModels::name);
 
+// Nothing that the kit trains is refused by these, so that none of its tests is skipped.
+TEST(OurDivisions, RefuseNoMesh) {
+  for (const DivisionTraits& traits : {kMesh, kSharded, kTensor, kPipeline}) {
+    for (const DivisionUnderTest& tested : in_every_mesh(traits)) EXPECT_EQ(refusal_of(tested), "") << tested;
+  }
+}
+
 }  // namespace
 }  // namespace tandem
