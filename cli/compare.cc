@@ -82,7 +82,7 @@ std::vector<Variant> all_strategies(const CompareFlags& flags, const Scenario& s
   for (StrategyVariant& one : strategy_variants(scenario, device_counts(flags), operations_of(flags), ranks)) {
     std::string name = one.strategy;
     if (one.cross_device_ops != "auto") name += ", " + one.cross_device_ops;
-    variants.push_back({.scenario = one.scenario ? std::move(*one.scenario) : scenario,
+    variants.push_back({.scenario = one.scenario.value_or(scenario),
                         .name = fmt::format("{} on {} device{}", name, one.devices, one.devices == 1 ? "" : "s"),
                         .refusal = std::move(one.refusal)});
   }

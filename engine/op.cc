@@ -242,7 +242,7 @@ Op take_along(Tensor to, Tensor from, int axis, std::int64_t first) {
 namespace {
 
 Op largest_of(Name name, Tensor&& to, Tensor&& a, bool is_of_magnitudes) {
-  const std::string text(name.text());
+  const std::string& text = name.text();
   TANDEM_REQUIRE(to && a, text + " without an operand");
   TANDEM_REQUIRE(to.dtype() == a.dtype() && to.element_count() == 1,
                  text + " needs one element of the operand's type for its result");

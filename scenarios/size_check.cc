@@ -33,7 +33,7 @@ double SizeCheck::fitting_share(const RunSize& size) const {
 }
 
 RunSize SizeCheck::size(bool symmetry) {
-  const RunSize devices = size_of(job_, 0, symmetry);
+  RunSize devices = size_of(job_, 0, symmetry);
   if (devices.simulated * job_.scenario.steps <= kMany) return devices;
   if (!records_) records_ = count_records_();
   return size_of(job_, *records_, symmetry);

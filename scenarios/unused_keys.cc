@@ -92,7 +92,7 @@ std::string why_dropout(const Run& run) {
 }
 
 std::string why_layout(const Run& run) {
-  if (const std::string reason = why_stack(run); !reason.empty()) return reason;
+  if (std::string reason = why_stack(run); !reason.empty()) return reason;
   const std::vector<Layer>& layers = run.layers->model.layers;
   const auto is_convolution = [](const Layer& layer) { return layer.convolution.has_value(); };
   if (std::none_of(layers.begin(), layers.end(), is_convolution)) {
@@ -103,13 +103,13 @@ std::string why_layout(const Run& run) {
 }
 
 std::string why_fusion(const Run& run) {
-  if (const std::string reason = why_stack(run); !reason.empty()) return reason;
+  if (std::string reason = why_stack(run); !reason.empty()) return reason;
   if (run.layers->model.depends_on_stack()) return "";
   return fmt::format("model '{}' has no operations beside its layers", run.layers->model.name);
 }
 
 std::string why_attention(const Run& run) {
-  if (const std::string reason = why_stack(run); !reason.empty()) return reason;
+  if (std::string reason = why_stack(run); !reason.empty()) return reason;
   const std::vector<Layer>& layers = run.layers->model.layers;
   const auto has_scores = [](const Layer& layer) { return layer.scores != Layer::Scores::none; };
   const bool has_attention = std::any_of(layers.begin(), layers.end(), has_scores);

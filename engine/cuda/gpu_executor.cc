@@ -184,7 +184,7 @@ void GpuExecutor::note_done(std::size_t count) {
   gpu_.clock().refresh(pending_[count - 1].record ? pending_[count - 1].end : nullptr);
   for (; count > 0; --count) {
     Pending& first = pending_.front();
-    if (first.record) done_.push_back({std::move(*first.record), std::move(first.start), std::move(first.end), now});
+    if (first.record) done_.push_back({*first.record, std::move(first.start), std::move(first.end), now});
     pending_.pop_front();
   }
   check_fault();

@@ -22,7 +22,7 @@ ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch)
 }
 
 LayerOps::LayerOps(Stream& stream, const Layer& layer, std::int64_t batch, DType dtype)
-    : stream_(stream), layer_(layer), dtype_(dtype) {
+    : stream_(stream), dtype_(dtype) {
   if (!layer.gemm) return;
   const Layer::Gemm& gemm = *layer.gemm;
   m_ = batch * gemm.count * gemm.rows;

@@ -40,7 +40,6 @@ class LayerOps {
   Op kept_product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const;
 
   Stream& stream_;
-  const Layer& layer_;
   DType dtype_;
   std::int64_t m_ = 0, n_ = 0, k_ = 0;
   double extra_elements_ = 0;  // of the weights that each of `count` products has for itself

@@ -15,8 +15,8 @@ double seconds_of(std::int64_t nanoseconds) {
 }
 
 // Returns an op that only takes recorded time of the host and the device.
-Op recorded_op(std::string name, Category category, std::int64_t issue_ns, std::int64_t device_ns) {
-  Op op = op::host_function(std::move(name), {}, [] {});
+Op recorded_op(const std::string& name, Category category, std::int64_t issue_ns, std::int64_t device_ns) {
+  Op op = op::host_function(name, {}, [] {});
   op.category = category;
   op.cost.kernels = 0;
   op.cost.issue_s = seconds_of(issue_ns);

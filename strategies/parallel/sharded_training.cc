@@ -4,6 +4,7 @@
 
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/parallel/lone_layer.h"
+#include "strategies/parallel/range.h"
 
 namespace tandem {
 namespace {

@@ -20,7 +20,6 @@
 namespace tandem {
 namespace {
 
-using testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMost = 1'000'000;

@@ -9,6 +9,7 @@
 #include "scenarios/workloads/computed/flow.h"
 #include "strategies/parallel/layer_division.h"
 #include "tests/scenarios/computed_ways.h"
+#include "topologies/readers/catalog.h"
 
 namespace tandem {
 namespace {

@@ -63,7 +63,7 @@ Tensor DenseLayer::weights(const LayerTensors& tensors, bool of_gradients) const
 
 // The partial sums of all rows, where each device then gets its rows of the sums.
 Tensor DenseLayer::product(const Pass& pass) {
-  const Tensor result = operations_.product(pass);
+  Tensor result = operations_.product(pass);
   if (!sums()) return result;
   return state_.all_rows(StageState::Use::rows, result);
 }
