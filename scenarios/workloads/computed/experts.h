@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "scenarios/workloads/computed/computed_layer.h"
 
@@ -24,7 +25,7 @@ class ExpertRows {
   // divide rows by sequence parallelism, these first. by_expert: [expert, row of all of them, column].
   enum class Place : std::uint8_t { home, arrived, gathered, by_expert };
 
-  // Memory that other layers use, too; at `kept`, the rows of each pass. `number` tells ways of rows apart.
+  // Memory that other mixtures use, too, for rows with the same `number`; at `kept`, rows of its own for each pass.
   ExpertRows(StageState& state, std::size_t dispatch, int number, std::int64_t columns, std::optional<Place> kept);
 
   Tensor home(const Pass& pass) const { return shaped(Place::home, pass); }
