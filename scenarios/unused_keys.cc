@@ -23,11 +23,9 @@ struct Run {
   const Job& job;
   const Report& report;
   const Timeline& timeline;
-  const Scenario& scenario = job.scenario;
-  const LayersSettings* layers = job.layers;
 
   bool consulted(const std::string& input) const { return timeline.consulted.contains(input); }
-  bool learns() const { return layers != nullptr ? layers->learning.has_value() : job.trace == nullptr; }
+  bool learns() const { return job.layers != nullptr ? job.layers->learning.has_value() : job.trace == nullptr; }
   std::string engine_text() const { return fmt::format("engine '{}'", job.engine.name); }
 };
 
@@ -35,7 +33,7 @@ struct Run {
 
 std::string why_packing(const Run& run) {
   if (!run.job.strategy.packs_tensors) return fmt::format("strategy '{}' packs no tensors", run.job.strategy.name);
-  if (run.layers != nullptr)
+  if (run.job.layers != nullptr)
     return "gradients of a table of layers are added up bucket by bucket (workload.bucket_bytes)";
   return run.report.replicas > 1 ? "" : "one replica has nothing to add up";
 }
@@ -50,7 +48,7 @@ std::string why_scatter_gather(const Run& run) {
   if (!run.job.divides_model) return "";
   const ParallelOptions& options = *run.job.mesh;
   if (options.tensor == 1 || options.stages() == 1) return "needs devices along both tensor and pipeline";
-  const LayersSettings layers = layers_of(run.scenario.workload);
+  const LayersSettings layers = layers_of(run.job.scenario.workload);
   if (layers.sequence_parallel) return "with sequence_parallel every device has rows of its own to send";
   const std::vector<std::size_t> first = first_layers_of_stages(layers.model, options.stages());
   const bool has_parts = std::all_of(first.begin() + 1, first.end() - 1,
@@ -65,8 +63,9 @@ std::string why_optimizer_is_whole(const Run& run) {
 }
 
 std::string why_values(const Run& run) {
-  const bool carries = run.job.models_machine ? run.scenario.engine.values == ValueMode::real
-                                              : run.scenario.engine.values.value_or(ValueMode::real) == ValueMode::real;
+  const bool carries = run.job.models_machine
+                           ? run.job.scenario.engine.values == ValueMode::real
+                           : run.job.scenario.engine.values.value_or(ValueMode::real) == ValueMode::real;
   return carries ? "" : "tensors hold no values (engine.values)";
 }
 
@@ -78,25 +77,25 @@ std::string why_spread(const Run& run) {
 
 // Layers that are computed have one kernel for each operation, whatever the stack.
 std::string why_stack(const Run& run) {
-  return run.layers->learning ? "layers that are computed (values: real) have kernels of their own" : "";
+  return run.job.layers->learning ? "layers that are computed (values: real) have kernels of their own" : "";
 }
 
 std::string why_momentum(const Run& run) {
-  return run.layers->optimizer == Optimizer::momentum ? why_values(run) : "only optimizer momentum reads it";
+  return run.job.layers->optimizer == Optimizer::momentum ? why_values(run) : "only optimizer momentum reads it";
 }
 
 std::string why_dropout(const Run& run) {
   const auto drops = [](const Layer& layer) { return std::ranges::count(layer.then, Pointwise::dropout) > 0; };
-  if (std::ranges::any_of(run.layers->model.layers, drops)) return why_values(run);
-  return fmt::format("model '{}' has no dropout", run.layers->model.name);
+  if (std::ranges::any_of(run.job.layers->model.layers, drops)) return why_values(run);
+  return fmt::format("model '{}' has no dropout", run.job.layers->model.name);
 }
 
 std::string why_layout(const Run& run) {
   if (std::string reason = why_stack(run); !reason.empty()) return reason;
-  const std::vector<Layer>& layers = run.layers->model.layers;
+  const std::vector<Layer>& layers = run.job.layers->model.layers;
   const auto is_convolution = [](const Layer& layer) { return layer.convolution.has_value(); };
   if (std::none_of(layers.begin(), layers.end(), is_convolution)) {
-    return fmt::format("model '{}' has no convolutions", run.layers->model.name);
+    return fmt::format("model '{}' has no convolutions", run.job.layers->model.name);
   }
   if (!run.job.models_machine) return run.engine_text() + " computes convolutions as matrix products";
   return run.consulted("channels_last") ? "" : "no convolution runs on matrix units";
@@ -104,16 +103,16 @@ std::string why_layout(const Run& run) {
 
 std::string why_fusion(const Run& run) {
   if (std::string reason = why_stack(run); !reason.empty()) return reason;
-  if (run.layers->model.depends_on_stack()) return "";
-  return fmt::format("model '{}' has no operations beside its layers", run.layers->model.name);
+  if (run.job.layers->model.depends_on_stack()) return "";
+  return fmt::format("model '{}' has no operations beside its layers", run.job.layers->model.name);
 }
 
 std::string why_attention(const Run& run) {
   if (std::string reason = why_stack(run); !reason.empty()) return reason;
-  const std::vector<Layer>& layers = run.layers->model.layers;
+  const std::vector<Layer>& layers = run.job.layers->model.layers;
   const auto has_scores = [](const Layer& layer) { return layer.scores != Layer::Scores::none; };
   const bool has_attention = std::any_of(layers.begin(), layers.end(), has_scores);
-  return has_attention ? "" : fmt::format("model '{}' has no attention", run.layers->model.name);
+  return has_attention ? "" : fmt::format("model '{}' has no attention", run.job.layers->model.name);
 }
 
 // Returns whether all gradients of the model fill less than one bucket of this size.
@@ -122,14 +121,14 @@ bool fits_in_bucket(const LayersSettings& layers, std::int64_t bucket_bytes) {
 }
 
 std::string why_bucket(const Run& run) {
-  const std::int64_t least = std::min(run.layers->bucket_bytes, LayersSettings{}.bucket_bytes);
-  return fits_in_bucket(*run.layers, least) ? "all gradients fill less than one bucket" : "";
+  const std::int64_t least = std::min(run.job.layers->bucket_bytes, LayersSettings{}.bucket_bytes);
+  return fits_in_bucket(*run.job.layers, least) ? "all gradients fill less than one bucket" : "";
 }
 
 std::string why_overlap(const Run& run) {
   const bool is_one_bucket =
-      !run.layers->variables_are_tensors && fits_in_bucket(*run.layers, run.layers->bucket_bytes);
-  const bool ends_with_gradients = run.layers->model.layers.front().parameters() > 0;
+      !run.job.layers->variables_are_tensors && fits_in_bucket(*run.job.layers, run.job.layers->bucket_bytes);
+  const bool ends_with_gradients = run.job.layers->model.layers.front().parameters() > 0;
   if (is_one_bucket && ends_with_gradients)
     return "all gradients fill less than one bucket, which the last one completes";
   if (run.job.servers > 0) return "";
@@ -154,7 +153,7 @@ std::string why_collectives(const Run& run) {
 }
 
 std::string why_graphs(const Run& run) {
-  const bool is_for_gpus = run.scenario.devices.type == DeviceType::gpu;
+  const bool is_for_gpus = run.job.scenario.devices.type == DeviceType::gpu;
   return is_for_gpus || !run.job.models_machine ? "" : "processors launch no graphs";
 }
 
@@ -164,14 +163,14 @@ std::string why_symmetry(const Run& run) {
 }
 
 std::string why_no_values(const Run& run) {
-  const bool is_asked = run.scenario.engine.values == ValueMode::real;
+  const bool is_asked = run.job.scenario.engine.values == ValueMode::real;
   return is_asked && !run.learns() ? "this workload computes no values that a report has" : "";
 }
 
 std::string why_workers(const Run& run) {
   std::set<int> used;
   for (const WorkerSpec& task : run.job.tasks) used.insert(task.topology_worker);
-  const int machines = run.scenario.topology ? run.scenario.topology->worker_count() : 1;
+  const int machines = run.job.scenario.topology ? run.job.scenario.topology->worker_count() : 1;
   const auto count = static_cast<int>(used.size());
   return count == machines ? "" : fmt::format("the job has tasks on {} of {} machines", count, machines);
 }
@@ -241,7 +240,7 @@ std::string key_as_given(const Scenario& scenario, const std::string& key) {
 
 // Another engine than the scenario's takes none of these keys from it.
 void find_keys_of_other_engine(const Run& run, UnusedKeys& unused) {
-  const std::map<std::string, std::string>& flags = run.scenario.flags;
+  const std::map<std::string, std::string>& flags = run.job.scenario.flags;
   for (const char* key : {"engine.values", "engine.collectives", "engine.nccl", "engine.symmetry"}) {
     const auto flag = flags.find(key);
     if (flag == flags.end() || flag->second != flags.at("engine.name")) continue;
@@ -250,11 +249,11 @@ void find_keys_of_other_engine(const Run& run, UnusedKeys& unused) {
 }
 
 void find_keys_of_trace(const Run& run, UnusedKeys& unused) {
-  const YamlNode* strategy = value_of(run.scenario, "strategy");
+  const YamlNode* strategy = value_of(run.job.scenario, "strategy");
   if (strategy == nullptr) return;
   for (const YamlNode::Entry& entry : strategy->entries) {
     if (entry.key == "name") continue;
-    unused.add(key_as_given(run.scenario, "strategy." + entry.key),
+    unused.add(key_as_given(run.job.scenario, "strategy." + entry.key),
                "a trace does what was recorded, whatever the strategy");
   }
 }
@@ -303,7 +302,7 @@ void find_unused_keys(const Job& job, const Report& report, const Timeline& time
   if (job.trace != nullptr) find_keys_of_trace(run, unused);
   for (const Rule& rule : kRules) {
     const std::string key = key_as_given(scenario, std::string(rule.key));
-    if (key.empty() || (rule.is_of_layers && run.layers == nullptr)) continue;
+    if (key.empty() || (rule.is_of_layers && run.job.layers == nullptr)) continue;
     if (is_other_engine && rule.key.starts_with("engine.") && !scenario.flags.contains(std::string(rule.key))) continue;
     if (job.trace != nullptr && rule.key.starts_with("strategy.")) continue;
     if (const std::string why = rule.why(run); !why.empty()) unused.add(key, why);

@@ -45,14 +45,10 @@ void ComputedStage::make_layers(Device& host) {
         attention = nullptr;
         break;
       case Kind::dispatch:
-        experts = std::make_shared<ExpertTensors>(state_, i);
-        layers_.push_back(make_dispatch_layer(state_, i, experts));
-        break;
       case Kind::experts:
-        layers_.push_back(make_experts_layer(state_, i, experts));
-        break;
       case Kind::combine:
-        layers_.push_back(make_combination_layer(state_, i, std::move(experts)));
+        if (state_.flow(i).kind == Kind::dispatch) experts = std::make_shared<ExpertTensors>(state_, i);
+        layers_.push_back(make_expert_layer(state_, i, experts));
         break;
       case Kind::dense:
         layers_.push_back(std::make_unique<DenseLayer>(state_, i, nullptr));

@@ -219,19 +219,18 @@ class CombinationLayer final : public ExpertLayer {
 
 }  // namespace
 
-std::unique_ptr<ComputedLayer> make_dispatch_layer(StageState& state, std::size_t layer,
-                                                   std::shared_ptr<ExpertTensors> experts) {
-  return std::make_unique<DispatchLayer>(state, layer, std::move(experts));
-}
-
-std::unique_ptr<ComputedLayer> make_experts_layer(StageState& state, std::size_t layer,
-                                                  std::shared_ptr<ExpertTensors> experts) {
-  return std::make_unique<DenseExpertsLayer>(state, layer, std::move(experts));
-}
-
-std::unique_ptr<ComputedLayer> make_combination_layer(StageState& state, std::size_t layer,
-                                                      std::shared_ptr<ExpertTensors> experts) {
-  return std::make_unique<CombinationLayer>(state, layer, std::move(experts));
+std::unique_ptr<ComputedLayer> make_expert_layer(StageState& state, std::size_t layer,
+                                                 std::shared_ptr<ExpertTensors> experts) {
+  switch (state.flow(layer).kind) {
+    case LayerFlow::Kind::dispatch:
+      return std::make_unique<DispatchLayer>(state, layer, std::move(experts));
+    case LayerFlow::Kind::experts:
+      return std::make_unique<DenseExpertsLayer>(state, layer, std::move(experts));
+    case LayerFlow::Kind::combine:
+      return std::make_unique<CombinationLayer>(state, layer, std::move(experts));
+    default:
+      TANDEM_UNREACHABLE("a layer outside a mixture of experts");
+  }
 }
 
 }  // namespace tandem

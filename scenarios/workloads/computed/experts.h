@@ -66,11 +66,8 @@ struct ExpertTensors {
   ExpertRows tokens, made, of_made, of_tokens;
 };
 
-std::unique_ptr<ComputedLayer> make_dispatch_layer(StageState& state, std::size_t layer,
-                                                   std::shared_ptr<ExpertTensors> experts);
-std::unique_ptr<ComputedLayer> make_experts_layer(StageState& state, std::size_t layer,
-                                                  std::shared_ptr<ExpertTensors> experts);
-std::unique_ptr<ComputedLayer> make_combination_layer(StageState& state, std::size_t layer,
-                                                      std::shared_ptr<ExpertTensors> experts);
+// Makes a layer of the mixture that `experts` is of: what sends rows to experts, computes on them, or combines them.
+std::unique_ptr<ComputedLayer> make_expert_layer(StageState& state, std::size_t layer,
+                                                 std::shared_ptr<ExpertTensors> experts);
 
 }  // namespace tandem

@@ -12,6 +12,7 @@
 #include "engine/launched_job.h"
 #include "scenarios/runner.h"
 #include "strategies/strategies.h"
+#include "tests/conformance/worlds.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -240,15 +241,10 @@ void expect_losses_of_one_device(const DivisionUnderTest& tested, const std::vec
 // An engine may be built where it cannot run; a strategy need not divide a model in every way.
 std::string reason_to_skip(const DivisionUnderTest& tested) {
   if (const auto refusal = refusal_of(training_text(tested))) return *refusal;
-  if (engine_info(tested.engine).default_device != DeviceType::gpu) return "";
-  try {
-    EngineOptions options;
-    options.workers = {{.device_type = DeviceType::gpu, .device_count = tested.devices}};
-    open_engine(tested.engine, std::move(options));
-    return "";
-  } catch (const UnavailableError& error) {
-    return error.what();
-  }
+  const EngineInfo& engine = engine_info(tested.engine);
+  if (engine.needs_topology) return "";
+  return reason_to_skip(
+      World{.name = tested.engine, .engine = tested.engine, .compute_devices = engine.default_device});
 }
 
 }  // namespace
