@@ -88,11 +88,12 @@ bool CudaStream::tidy() {
 // wait, a copy or a collective follows it. The GPU still begins after some dozens of ops, and gets more and more at a
 // time.
 void CudaStream::execute(Op& op, int step) {
+  const std::lock_guard lock(executor_mutex_);
   const bool is_refused =
       std::holds_alternative<kernel::Largest>(op.kernel) || std::holds_alternative<kernel::TopK>(op.kernel);
   const bool is_launch = !is_function(op.kernel) && !is_refused;
   const bool is_held_back = executor_->graphs() != nullptr && is_launch;
-  if (!is_held_back || !batch_.takes(op, step)) flush();
+  if (!is_held_back || !batch_.takes(op, step)) issue_held_back();
   if (!is_held_back) return launch_now(op, step);
   batch_.add(std::move(op), step);
   if (batch_.size() < batch_limit_) return;
@@ -101,6 +102,11 @@ void CudaStream::execute(Op& op, int step) {
 }
 
 void CudaStream::flush() {
+  const std::lock_guard lock(executor_mutex_);
+  issue_held_back();
+}
+
+void CudaStream::issue_held_back() {
   launch_batch();
   batch_limit_ = kFirstBatch;
 }
@@ -143,7 +149,8 @@ void CudaStream::launch_now(Op& op, int step) {
 }
 
 void CudaStream::execute(Copy& copy, int step) {
-  flush();
+  const std::lock_guard lock(executor_mutex_);
+  issue_held_back();
   attempt("copy", threads::After::success, [&] {
     const NvtxRange range("copy");
     const WorkStart start = executor_->begin(context_.is_recorded(RecordKind::copy));
@@ -157,23 +164,41 @@ void CudaStream::execute(Copy& copy, int step) {
   });
 }
 
-// Issues the event even in a failed worker, because somebody may wait for it.
 void CudaStream::execute(Mark& mark, int /*step*/) {
-  flush();
+  const std::lock_guard lock(executor_mutex_);
+  this->mark(mark);
+}
+
+// Waking this stream's thread and being woken by it takes as long as ten small kernels. What others push meanwhile is
+// executed after the mark, or waits for it.
+bool CudaStream::marks_here(Mark& mark) {
+  const std::unique_lock lock(executor_mutex_, std::try_to_lock);
+  if (!lock || !is_empty()) return false;
+  std::optional<UseGpu> use;
+  if (Gpu* gpu = executor_->gpu()) use.emplace(gpu->ordinal());
+  this->mark(mark);
+  return true;
+}
+
+// Issues the event even in a failed worker, because somebody may wait for it.
+void CudaStream::mark(Mark& mark) {
+  issue_held_back();
   std::shared_ptr<GpuEvent> point;
   attempt("record", threads::After::success, [&] { point = executor_->mark(); });
   mark.event->issue(std::move(point));
 }
 
 void CudaStream::execute(WaitFor& wait, int /*step*/) {
-  flush();
+  const std::lock_guard lock(executor_mutex_);
+  issue_held_back();
   if (!wait.event->wait_until_issued(waiter_) || wait.event->point() == nullptr) return;
   attempt("wait", threads::After::success, [&] { executor_->wait(*wait.event->point()); });
 }
 
 // Takes part even when an op of this worker has failed, because the other devices wait for it.
 void CudaStream::execute(Collective& collective, int step) {
-  flush();
+  const std::lock_guard lock(executor_mutex_);
+  issue_held_back();
   const std::string name(collective.call->name(collective.rank));
   attempt(name, threads::After::anything, [&] {
     const NvtxRange range(name);

@@ -37,6 +37,7 @@ class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent>, pu
   void issue_behind(StreamPoint point);
   void note_mark(CudaEvent& event) override { event.set_clock(order_->at({number_, issued_})); }
   void note_wait(const CudaEvent& event) override { order_->wait(number_, event.clock()); }
+  bool marks_here(Mark& mark) override;
   void begin_thread() override;
   bool tidy() override;
   void flush() override;
@@ -47,6 +48,8 @@ class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent>, pu
   // With a timeout the thread waits for the GPU before and after the collective: the time counts from when the GPU is
   // ready for it to when the GPU is done.
   void execute(Collective& collective, int step) override;
+  void mark(Mark& mark);
+  void issue_held_back();
   void launch_now(Op& op, int step);
   void launch_batch();
   void issue(const Collective& collective, int step);
@@ -54,6 +57,7 @@ class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent>, pu
 
   GpuWatch& watch_;
   const std::unique_ptr<OpExecutor> executor_;
+  std::mutex executor_mutex_;  // held while work is issued to the executor, by this stream's thread or a marking one
   static constexpr std::size_t kFirstBatch = 32, kMostOfBatch = 4096;
   OpBatch batch_;  // ops held back, where the executor has graphs
   std::size_t batch_limit_ = kFirstBatch;

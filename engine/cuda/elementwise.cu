@@ -109,16 +109,26 @@ struct Reducer {
   }
   template <typename Index>
   __device__ void pack(Index p) const {
-    const Pack<T> first(static_cast<const T*>(arguments.inputs[0]), p);
-    Wide<T> values[kPack];
-    for (int i = 0; i < kPack; ++i) values[i] = first.at(i);
-    for (int rank = 1; rank < arguments.ranks; ++rank) {
-      const Pack<T> next(static_cast<const T*>(arguments.inputs[rank]), p);
-      for (int i = 0; i < kPack; ++i) values[i] = apply(operation, values[i], next.at(i), nullptr);
+    constexpr int kAhead = 4;  // so many loads are under way together
+    Wide<T> values[kPack] = {};
+    for (int from = 0; from < arguments.ranks; from += kAhead) {
+      Pack<T> packs[kAhead];
+      for (int i = 0; i < kAhead; ++i) {
+        if (from + i < arguments.ranks) packs[i] = Pack<T>(static_cast<const T*>(arguments.inputs[from + i]), p);
+      }
+      for (int i = 0; i < kAhead; ++i) {
+        if (from + i < arguments.ranks) add(values, packs[i], from + i == 0);
+      }
     }
     Pack<T> result;
     for (int i = 0; i < kPack; ++i) result.set(i, values[i]);
     for (int copy = 0; copy < arguments.copies; ++copy) result.store_to(static_cast<T*>(arguments.outputs[copy]), p);
+  }
+
+ private:
+  __device__ void add(Wide<T>* values, const Pack<T>& pack, bool is_first) const {
+    for (int i = 0; i < kPack; ++i)
+      values[i] = is_first ? pack.at(i) : apply(operation, values[i], pack.at(i), nullptr);
   }
 };
 

@@ -120,7 +120,8 @@ class QueuedStream : public StreamBase {
     auto event = std::make_shared<EventType>(static_cast<StreamType&>(*this));
     const auto issuing = begin_issue();
     note_mark(*event);
-    push(Mark{event});
+    Mark mark{event};
+    if (!marks_here(mark)) push(std::move(mark));
     return Event(std::move(event));
   }
   void wait(const Event& event) override {
@@ -156,6 +157,8 @@ class QueuedStream : public StreamBase {
   // Called between begin_issue() and the queue.
   virtual void note_mark(EventType& /*event*/) {}
   virtual void note_wait(const EventType& /*event*/) {}
+  // Executes the mark on the caller's thread if the stream's has nothing to do.
+  virtual bool marks_here(Mark& /*mark*/) { return false; }
 
   void start() {
     start_thread([this] { work_off(); });

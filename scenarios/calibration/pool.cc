@@ -9,6 +9,7 @@ namespace tandem::calibration {
 namespace {
 
 constexpr std::int64_t kRandomValues = 256 * 1024;
+constexpr std::int64_t kAlignment = 256;  // bytes
 
 // Returns a copy on the device, converted to its type.
 Tensor random_tensor(Worker& worker, Device& device, DType dtype) {
@@ -38,7 +39,8 @@ Pool::Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std:
 Tensor Pool::take(std::int64_t count) {
   if (next_ + count > reach(count)) next_ = 0;
   Tensor part = block_.flat_slice(next_, count);
-  next_ += count;
+  const std::int64_t unit = kAlignment / static_cast<std::int64_t>(size_of(block_.dtype()));
+  next_ += (count + unit - 1) / unit * unit;
   return part;
 }
 

@@ -15,7 +15,8 @@ class Pool {
   // `small_bytes`, or through all of it if that is 0.
   Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std::int64_t small_bytes = 0);
 
-  Tensor take(std::int64_t count);  // the next elements, wrapping around
+  // The next elements, wrapping around, aligned as tensors are: at other places kernels load element by element.
+  Tensor take(std::int64_t count);
   // Brings everything that small operands of `count` elements rotate through into the cache that holds it, if any does,
   // by an op on the compute stream. Larger operands would push it out again, and are left where they are.
   void touch(std::int64_t count) const;

@@ -187,6 +187,8 @@ step_train() {
     tandem train "digits$graphs" 180 run "$scenarios/digits-gpu.yaml" --engine cuda $graphs --json -o "$out/digits$graphs.json"
     # shellcheck disable=SC2086
     tandem train "gpt$graphs" 180 run "$scenarios/gpt-tiny.yaml" --engine cuda --device-type gpu $graphs --json -o "$out/gpt$graphs.json"
+    # shellcheck disable=SC2086
+    tandem train "moe$graphs" 180 run "$scenarios/moe-tiny.yaml" --engine cuda --device-type gpu $graphs --json -o "$out/moe$graphs.json"
   done
 }
 
