@@ -111,12 +111,11 @@ void write_on_other_stream(Device& device, const kernel::CopyMany& copy) {
   device.compute_stream().wait(other.record());
 }
 
-// Rates of kernels with much arithmetic are those of their arithmetic, at any size.
-bool is_measured(std::string_view kernel, std::int64_t bytes) {
+// On processors, rates of kernels with much arithmetic are those of their arithmetic, at any size.
+bool is_measured(const Plan& plan, std::string_view kernel, std::int64_t bytes) {
   constexpr std::array<std::string_view, 8> kSlow{"softmax", "row_softmax",   "gelu",    "gelu_gradient",
                                                   "silu",    "silu_gradient", "dropout", "rotary"};
-  constexpr std::int64_t kMostOfSlow = 96 << 10;
-  return bytes <= kMostOfSlow || std::ranges::find(kSlow, kernel) == kSlow.end();
+  return bytes <= plan.most_bytes_of_arithmetic || std::ranges::find(kSlow, kernel) == kSlow.end();
 }
 
 }  // namespace
@@ -138,7 +137,7 @@ void measure_kernels(Worker& worker, const Plan& plan) {
     plan.begin_round();
     for (const std::string_view name : kMeasuredKernels) {
       for (const std::int64_t bytes : plan.kernel_bytes) {
-        if (!is_measured(name, bytes)) continue;
+        if (!is_measured(plan, name, bytes)) continue;
         for (int i = 0; i < kPerRound; ++i) {
           for (std::size_t d = 0; d < pools.size(); ++d) {
             Op op = kernel_of(name, bytes, pools[d], extras[d]);

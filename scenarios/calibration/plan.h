@@ -23,13 +23,14 @@ struct Plan {
   std::vector<DType> gemm_dtypes;
   std::vector<DType> memory_dtypes = {DType::f32};  // of element-wise ops
   // All lists are in rising order.
-  std::vector<std::int64_t> gemm_sides;             // the grid of m, n and k
-  std::vector<std::int64_t> gemm_long_sides{};      // of products with one side beyond the grid
-  std::vector<std::int64_t> gemm_beside_long{};     // the grid of their other sides
-  std::vector<std::int64_t> memory_bytes;           // element-wise ops: bytes read plus written
-  std::vector<std::int64_t> kernel_bytes{};         // kernels that are measured by themselves, as memory_bytes
-  std::vector<std::int64_t> copy_bytes;             // copies within a device and between devices
-  std::vector<std::int64_t> collective_bytes;       // buffers of all_reduce
+  std::vector<std::int64_t> gemm_sides;          // the grid of m, n and k
+  std::vector<std::int64_t> gemm_long_sides{};   // of products with one side beyond the grid
+  std::vector<std::int64_t> gemm_beside_long{};  // the grid of their other sides
+  std::vector<std::int64_t> memory_bytes;        // element-wise ops: bytes read plus written
+  std::vector<std::int64_t> kernel_bytes{};      // kernels that are measured by themselves, as memory_bytes
+  std::int64_t most_bytes_of_arithmetic = std::int64_t{1} << 62;  // in kernels with much arithmetic
+  std::vector<std::int64_t> copy_bytes;                           // copies within a device and between devices
+  std::vector<std::int64_t> collective_bytes;                     // buffers of all_reduce
   std::vector<std::int64_t> in_use_bytes{};         // memory of all devices that rounds like those of training use
   std::int64_t once_bytes = std::int64_t{1} << 62;  // collectives of this size or more are called once in each round
   std::int64_t pool_bytes = 0;                      // the block through which operands rotate: see Pool
