@@ -122,7 +122,8 @@ bool is_measured(const Plan& plan, std::string_view kernel, std::int64_t bytes) 
 
 void measure_kernels(Worker& worker, const Plan& plan) {
   if (plan.kernel_bytes.empty()) return;
-  std::vector<Pool> pools = pools_of(worker, DType::f32, plan.pool_bytes, plan.pool_bytes);
+  std::vector<Pool> pools =
+      pools_of(worker, DType::f32, std::max(plan.pool_bytes, largest(plan.kernel_bytes)), plan.pool_bytes);
   std::vector<Extras> extras;
   for (Device* device : worker.devices()) {
     extras.push_back(

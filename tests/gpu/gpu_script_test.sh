@@ -32,13 +32,15 @@ printf '#!/bin/sh\necho "no such folder" >&2; exit 134\n' >"$scratch/bin/strateg
 chmod +x "$scratch/bin/against_raw" "$scratch/bin/engine" "$scratch/bin/strategies" "$scratch/bin/tf_cases"
 mkdir "$scratch/scenarios"
 cp "$sources/scenarios/examples/digits-gpu.yaml" "$scratch/scenarios/"
-sed -e 's/^steps: .*/steps: 3/; s/^warmup_steps: .*/warmup_steps: 1/; /^expect:/,$d' \
-  "$sources/scenarios/examples/gpt-tiny.yaml" >"$scratch/scenarios/gpt-tiny.yaml"
+for model in gpt-tiny moe-tiny; do
+  sed -e 's/^steps: .*/steps: 3/; s/^warmup_steps: .*/warmup_steps: 1/; /^expect:/,$d' \
+    "$sources/scenarios/examples/$model.yaml" >"$scratch/scenarios/$model.yaml"
+done
 export TANDEM_PROGRAMS="$scratch/bin" TANDEM_SCENARIOS="$scratch/scenarios"
 gpu() { "$sources/tests/gpu/gpu.sh" --out "$scratch/out" "$@" >"$scratch/said" 2>&1; }
 
 gpu machine train failures || { cat "$scratch/said" && fail "a good run"; }
-has "$scratch/out/summary.txt" '^train +4 +0 +0 +0'
+has "$scratch/out/summary.txt" '^train +6 +0 +0 +0'
 has "$scratch/out/summary.txt" '^failures +4 +0 +0 +0'
 has "$scratch/out/logs/machine.versions.log" '^engines: .*cuda'
 has "$scratch/out/digits.json" '"engine": "cuda"'
