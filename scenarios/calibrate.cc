@@ -141,7 +141,7 @@ class Calibration {
   }
 
   // A CPU's pace may change for some seconds, so that each number of devices is measured in several passes.
-  int passes() const { return type_ != DeviceType::cpu ? 1 : options_.quick ? 2 : 3; }
+  int passes() const { return type_ != DeviceType::cpu ? 1 : options_.quick ? 3 : 5; }
 
   // Adds the measurement to the one of as many devices, if there is one.
   static void add_pass(std::vector<Measurement>& runs, Measurement&& pass) {

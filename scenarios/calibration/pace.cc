@@ -98,9 +98,7 @@ double distance(double before, double now, double usual) {
   return (std::max(before / now, now / before) - 1) / usual;
 }
 
-}  // namespace
-
-MachinePace measure_pace(std::string_view engine, int devices) {
+MachinePace measure_once(std::string_view engine, int devices) {
   EngineOptions options;
   options.records = RecordLevel::all;
   const std::unique_ptr<Engine> probe = [&] {
@@ -137,6 +135,14 @@ MachinePace measure_pace(std::string_view engine, int devices) {
           .update_s = time_of(timeline.records, calibration::kInUseWork)};
 }
 
+}  // namespace
+
+MachinePace measure_pace(std::string_view engine, int devices, int times) {
+  std::vector<MachinePace> paces;
+  for (int i = 0; i < times; ++i) paces.push_back(measure_once(engine, devices));
+  return mean_of(paces);
+}
+
 std::optional<MachinePace> pace_of(const Topology& topology, int devices) {
   const std::optional<double> product_s = fact_of(topology, kProductFact);
   if (!product_s) return std::nullopt;
@@ -159,10 +165,16 @@ double distance_between(const MachinePace& before, const MachinePace& now) {
                    distance(before.update_s, now.update_s, kUsualOfOthers)});
 }
 
-MachinePace quicker_of(const MachinePace& before, const MachinePace& after) {
-  return {.product_s = std::min(before.product_s, after.product_s),
-          .exchange_s = std::min(before.exchange_s, after.exchange_s),
-          .update_s = std::min(before.update_s, after.update_s)};
+MachinePace mean_of(const std::vector<MachinePace>& paces) {
+  TANDEM_CHECK(!paces.empty(), "the mean of no pace");
+  const auto count = static_cast<double>(paces.size());
+  MachinePace mean;
+  for (const MachinePace& pace : paces) {
+    mean.product_s += pace.product_s / count;
+    mean.exchange_s += pace.exchange_s / count;
+    mean.update_s += pace.update_s / count;
+  }
+  return mean;
 }
 
 std::string change_text(const MachinePace& before, const MachinePace& now) {
@@ -176,6 +188,12 @@ std::string change_text(const MachinePace& before, const MachinePace& now) {
   add("exchanges between cores", before.exchange_s, now.exchange_s);
   add("updates", before.update_s, now.update_s);
   return fmt::format("{}", fmt::join(changes, ", "));
+}
+
+MachinePace quicker_of(const MachinePace& before, const MachinePace& after) {
+  return {.product_s = std::min(before.product_s, after.product_s),
+          .exchange_s = std::min(before.exchange_s, after.exchange_s),
+          .update_s = std::min(before.update_s, after.update_s)};
 }
 
 Topology at_pace(const Topology& topology, const MachinePace& usual, const MachinePace& now) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "topologies/topology.h"
 
@@ -21,8 +22,10 @@ struct MachinePace {
   auto operator<=>(const MachinePace&) const = default;
 };
 
-// Measures the pace of CPU devices, up to `devices` of them, in some 50 ms. `engine` runs on this machine.
-MachinePace measure_pace(std::string_view engine, int devices);
+// Measures the pace of CPU devices, up to `devices` of them, in some 50 ms for each of `times`, and returns the mean. A
+// pace may last for a tenth of a second or for minutes: what computes for seconds sees the mean of several. `engine`
+// runs on this machine.
+MachinePace measure_pace(std::string_view engine, int devices, int times = 1);
 
 // The pace at which the machine of a topology was measured, as measure_pace() would find it with so many devices. That
 // of products and exchanges is among the conditions of the topology's figures, that of updates follows from these.
@@ -32,7 +35,8 @@ void set_pace(Topology& topology, const MachinePace& pace);
 // Returns how far the two paces are apart, as a share of what is usual from one second to the next: 10 % for products,
 // 40 % for the others. Above 1, the machine has another pace.
 double distance_between(const MachinePace& before, const MachinePace& now);
-// The lesser times of both: an interruption adds to one of them.
+MachinePace mean_of(const std::vector<MachinePace>& paces);  // not empty (TANDEM_CHECK)
+// The lesser times of both.
 MachinePace quicker_of(const MachinePace& before, const MachinePace& after);
 // Returns "products take 15 % longer, exchanges between cores 98 % longer".
 std::string change_text(const MachinePace& before, const MachinePace& now);

@@ -19,6 +19,7 @@ Plan for_processors(bool quick) {
       .memory_bytes = {12, 1200, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB, 12 * kMiB, 24 * kMiB, 48 * kMiB},
       .kernel_bytes = {kKiB, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB},
       .most_bytes_of_arithmetic = 96 * kKiB,
+      .has_products_between_kernels = true,
       .copy_bytes = {4, 512, 4 * kKiB, 64 * kKiB, kMiB, 4 * kMiB, 8 * kMiB, 16 * kMiB, 32 * kMiB},
       .collective_bytes = {256, 4 * kKiB, 64 * kKiB, 512 * kKiB, 2 * kMiB, 8 * kMiB, 32 * kMiB},
       .in_use_bytes = {4 * kMiB, 8 * kMiB, 16 * kMiB, 20 * kMiB, 24 * kMiB, 32 * kMiB, 48 * kMiB, 64 * kMiB, 96 * kMiB},

@@ -29,8 +29,9 @@ struct Plan {
   std::vector<std::int64_t> memory_bytes;        // element-wise ops: bytes read plus written
   std::vector<std::int64_t> kernel_bytes{};      // kernels that are measured by themselves, as memory_bytes
   std::int64_t most_bytes_of_arithmetic = std::int64_t{1} << 62;  // in kernels with much arithmetic
-  std::vector<std::int64_t> copy_bytes;                           // copies within a device and between devices
-  std::vector<std::int64_t> collective_bytes;                     // buffers of all_reduce
+  bool has_products_between_kernels = false;
+  std::vector<std::int64_t> copy_bytes;             // copies within a device and between devices
+  std::vector<std::int64_t> collective_bytes;       // buffers of all_reduce
   std::vector<std::int64_t> in_use_bytes{};         // memory of all devices that rounds like those of training use
   std::int64_t once_bytes = std::int64_t{1} << 62;  // collectives of this size or more are called once in each round
   std::int64_t pool_bytes = 0;                      // the block through which operands rotate: see Pool

@@ -71,7 +71,14 @@ TEST(MachinePace, OfUpdatesFollowsFromTheRatesOfAsManyDevices) {
   EXPECT_EQ(pace_of(topology, 8)->update_s, pace_of(topology, 2)->update_s) << "two are measured, on two cores";
 }
 
-TEST(MachinePace, OfARunIsTheQuickerOfBothLooks) {
+TEST(MachinePace, OfSeveralLooksIsTheirMean) {
+  const MachinePace all = mean_of({{.product_s = 1, .exchange_s = 5, .update_s = 3},
+                                   {.product_s = 2, .exchange_s = 4, .update_s = 3},
+                                   {.product_s = 6, .exchange_s = 0, .update_s = 3}});
+  EXPECT_EQ(all, (MachinePace{.product_s = 3, .exchange_s = 3, .update_s = 3}));
+}
+
+TEST(MachinePace, TheQuickerOfTwoHasTheLesserTimesOfBoth) {
   const MachinePace both =
       quicker_of({.product_s = 1, .exchange_s = 5, .update_s = 3}, {.product_s = 2, .exchange_s = 4, .update_s = 3});
   EXPECT_EQ(both, (MachinePace{.product_s = 1, .exchange_s = 4, .update_s = 3}));
