@@ -25,21 +25,33 @@ void pause() {
   }
 }
 
+using Clock = std::chrono::steady_clock;
+
 struct Attempt {
   PacedRun run;
+  Clock::duration took{};
   bool is_steady = false;  // at one pace, and undisturbed
 
   Nanoseconds step_time() const { return run.result.report.summary.step_time.mean; }
 };
 
-Attempt attempt_of(const PacedMeasurement& measurement, const std::function<RunResult()>& measure) {
-  constexpr int kTimes = 6;
-  MachinePace before, after;
-  if (measurement.usual) before = measure_pace(measurement.engine, measurement.devices, kTimes);
-  Attempt attempt{.run = {.result = measure()}};
-  if (measurement.usual) {
-    after = measure_pace(measurement.engine, measurement.devices, kTimes);
+MachinePace pace_now(const PacedMeasurement& measurement) {
+  constexpr int kLooks = 6;
+  std::vector<MachinePace> paces;
+  for (int i = 0; i < kLooks; ++i) {
+    paces.push_back(measure_pace(measurement.engine, measurement.devices));
+    check_for_interrupt();
   }
+  return mean_of(paces);
+}
+
+Attempt attempt_of(const PacedMeasurement& measurement, const std::function<RunResult()>& measure) {
+  MachinePace before, after;
+  if (measurement.usual) before = pace_now(measurement);
+  const Clock::time_point begin = Clock::now();
+  Attempt attempt{.run = {.result = measure()}};
+  attempt.took = Clock::now() - begin;
+  if (measurement.usual) after = pace_now(measurement);
   Report& report = attempt.run.result.report;
   // The quickest of several runs is shown: where the pace has changed, the quicker one is more likely to be its own.
   const bool has_changed = distance_between(before, after) > 1;
@@ -84,13 +96,11 @@ bool is_of_machine(const Topology& topology, const Report& measured) {
 
 PacedRun measure_at_pace(const PacedMeasurement& measurement, const std::function<RunResult()>& measure) {
   constexpr std::chrono::seconds kLong{5};  // runs that are not repeated only to see whether they agree
-  using Clock = std::chrono::steady_clock;
   std::vector<Attempt> attempts;
   while (static_cast<int>(attempts.size()) < measurement.tries) {
     if (measurement.usual && !attempts.empty() && !attempts.back().is_steady) pause();
-    const Clock::time_point begin = Clock::now();
     attempts.push_back(attempt_of(measurement, measure));
-    const bool is_enough = !measurement.usual || Clock::now() - begin > kLong;
+    const bool is_enough = !measurement.usual || attempts.back().took > kLong;
     if (attempts.back().is_steady && is_enough) break;
     if (agree(attempts)) break;
   }

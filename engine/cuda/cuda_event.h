@@ -1,4 +1,4 @@
-// A point in a stream: issued once the stream's thread has reached it, complete once the GPU has.
+// A point in a stream: issued once the host has reached it in the stream's order, complete once the GPU has.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class CudaEvent final : public EventState {
   bool is_complete() const override;
   void synchronize() override;
 
-  // Notes that the stream's thread has reached the event. `point` is null where the work before it is done already.
+  // Notes that the host has reached the event. `point` is null where the work before it is done already.
   void issue(std::shared_ptr<GpuEvent> point);
   // Waits on a stream's thread until the event is issued. Returns false when the run was stopped first.
   bool wait_until_issued(threads::Waiter& waiter);

@@ -170,12 +170,10 @@ void CudaStream::execute(Mark& mark, int /*step*/) {
 }
 
 // Waking this stream's thread and being woken by it takes as long as ten small kernels. What others push meanwhile is
-// executed after the mark, or waits for it.
+// executed after the mark, or waits for it. What is held back is left to the thread, which knows its GPU.
 bool CudaStream::marks_here(Mark& mark) {
   const std::unique_lock lock(executor_mutex_, std::try_to_lock);
-  if (!lock || !is_empty()) return false;
-  std::optional<UseGpu> use;
-  if (Gpu* gpu = executor_->gpu()) use.emplace(gpu->ordinal());
+  if (!lock || !is_empty() || !batch_.is_empty()) return false;
   this->mark(mark);
   return true;
 }

@@ -1,7 +1,8 @@
 // A stream of the cuda engine: a thread that issues work to an OpExecutor.
 //
-// The thread takes the cost of issuing off the tasks. It also waits for what no GPU knows about: other workers in a
-// collective, an event that is not issued yet. Such waits appear in the message of a deadlock.
+// The thread takes the cost of issuing off the tasks; only where it has nothing to do, a task marks a point of the
+// stream itself. It also waits for what no GPU knows about: other workers in a collective, an event that is not issued
+// yet. Such waits appear in the message of a deadlock.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // Executes the ops and copies of a stream: on a GPU (GpuExecutor) or on the stream's own thread (HostExecutor).
 //
-// Threads: the stream's own, except where it says any.
+// Threads: the stream's own, except where it says any; mark() also on a task's, while the stream's has nothing to do.
 #pragma once
 
 #include <cuda_runtime.h>

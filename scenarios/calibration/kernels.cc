@@ -13,10 +13,13 @@ constexpr std::int64_t kColumns = 128;  // as long as rows usually are
 
 // What kernels need beside operands from the pool.
 struct Extras {
-  Tensor sums, more_sums;  // [kColumns]
-  Tensor statistics;       // two numbers for each row
-  Tensor labels;           // i32
+  Tensor sums, more_sums;            // [kColumns]
+  Tensor statistics;                 // two numbers for each row
+  Tensor labels;                     // i32
+  std::array<Tensor, 3> matrices{};  // of the products between kernels
 };
+
+constexpr std::int64_t kProductSide = 256;
 
 std::int64_t rows_of(std::int64_t bytes, std::int64_t passes, std::int64_t columns) {
   return std::max<std::int64_t>(1, bytes / (4 * passes * columns));
@@ -100,24 +103,22 @@ Op kernel_of(std::string_view name, std::int64_t bytes, Pool& pool, const Extras
   return op::copy_many({to}, {pool.take(to.element_count())});
 }
 
+void launch_blocker(Stream& stream, Op op) {
+  op.name = kBlockerLabel;
+  stream.launch(std::move(op));
+}
+
 // Processors lower their clocks for a millisecond after products, which use their widest vector units. The kernels of
 // training steps run between products; without them, those with much arithmetic take a quarter less time.
-void multiply(Device& device, Pool& pool) {
-  constexpr std::int64_t kSide = 256;
-  const auto matrix = [&pool] { return pool.take_matrix(kSide, kSide); };
-  Op op = op::gemm(matrix(), matrix(), matrix());
-  op.name = kBlockerLabel;
-  device.compute_stream().launch(std::move(op));
+void multiply(Device& device, const Extras& extras) {
+  const auto& [product, left, right] = extras.matrices;
+  launch_blocker(device.compute_stream(), op::gemm(product, left, right));
 }
 
 // Gradients are packed, and what was reduced is unpacked, by another stream than the one that has written them.
 void write_on_other_stream(Device& device, const kernel::CopyMany& copy) {
   Stream& other = device.stream(kCommunicationStream);
-  for (const Tensor& source : copy.from) {
-    Op op = op::fill(source, 0);
-    op.name = kBlockerLabel;
-    other.launch(std::move(op));
-  }
+  for (const Tensor& source : copy.from) launch_blocker(other, op::scale_add(source, source, 1, 0));
   device.compute_stream().wait(other.record());
 }
 
@@ -133,7 +134,7 @@ bool is_measured(const Plan& plan, std::string_view kernel, std::int64_t bytes) 
 void measure_kernels(Worker& worker, const Plan& plan) {
   if (plan.kernel_bytes.empty()) return;
   std::vector<Pool> pools =
-      pools_of(worker, DType::f32, std::max(plan.pool_bytes, largest(plan.kernel_bytes)), plan.pool_bytes);
+      pools_of(worker, DType::f32, std::max(plan.pool_bytes, 2 * largest(plan.kernel_bytes)), plan.pool_bytes);
   std::vector<Extras> extras;
   for (Device* device : worker.devices()) {
     extras.push_back(
@@ -142,6 +143,11 @@ void measure_kernels(Worker& worker, const Plan& plan) {
          .statistics = device->allocate(DType::f32, {2 * rows_of(largest(plan.kernel_bytes), 2, kColumns)}),
          .labels = device->allocate(DType::i32, {largest(plan.kernel_bytes) / 4})});
     device->compute_stream().launch(op::fill(extras.back().labels, 0));
+    Pool& pool = pools[extras.size() - 1];
+    for (Tensor& matrix : extras.back().matrices) {
+      matrix = device->allocate(DType::f32, {kProductSide, kProductSide});
+      device->compute_stream().launch(op::scale_add(matrix, pool.take_matrix(kProductSide, kProductSide), 1, 0));
+    }
     device->compute_stream().launch(op::fill(extras.back().statistics, 1));
   }
   for (int round = 0; round < plan.repetitions; ++round) {
@@ -154,7 +160,7 @@ void measure_kernels(Worker& worker, const Plan& plan) {
             Op op = kernel_of(name, bytes, pools[d], extras[d]);
             op.name = kernel_label(name, bytes);
             Device& device = *worker.devices()[d];
-            if (plan.has_products_between_kernels) multiply(device, pools[d]);
+            if (plan.has_products_between_kernels) multiply(device, extras[d]);
             if (name == "copy_many") write_on_other_stream(device, std::get<kernel::CopyMany>(op.kernel));
             device.compute_stream().launch(std::move(op));
           }

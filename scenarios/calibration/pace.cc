@@ -98,7 +98,9 @@ double distance(double before, double now, double usual) {
   return (std::max(before / now, now / before) - 1) / usual;
 }
 
-MachinePace measure_once(std::string_view engine, int devices) {
+}  // namespace
+
+MachinePace measure_pace(std::string_view engine, int devices) {
   EngineOptions options;
   options.records = RecordLevel::all;
   const std::unique_ptr<Engine> probe = [&] {
@@ -133,14 +135,6 @@ MachinePace measure_once(std::string_view engine, int devices) {
   return {.product_s = time_of(timeline.records, calibration::kInUseProducts),
           .exchange_s = exchanges.empty() ? 0 : calibration::lower_quartile_of(std::move(exchanges)),
           .update_s = time_of(timeline.records, calibration::kInUseWork)};
-}
-
-}  // namespace
-
-MachinePace measure_pace(std::string_view engine, int devices, int times) {
-  std::vector<MachinePace> paces;
-  for (int i = 0; i < times; ++i) paces.push_back(measure_once(engine, devices));
-  return mean_of(paces);
 }
 
 std::optional<MachinePace> pace_of(const Topology& topology, int devices) {

@@ -22,10 +22,9 @@ struct MachinePace {
   auto operator<=>(const MachinePace&) const = default;
 };
 
-// Measures the pace of CPU devices, up to `devices` of them, in some 50 ms for each of `times`, and returns the mean. A
-// pace may last for a tenth of a second or for minutes: what computes for seconds sees the mean of several. `engine`
-// runs on this machine.
-MachinePace measure_pace(std::string_view engine, int devices, int times = 1);
+// Measures the pace of CPU devices, up to `devices` of them, in some 50 ms. A pace may last for a tenth of a second or
+// for minutes: what computes for seconds has the mean of several. `engine` runs on this machine.
+MachinePace measure_pace(std::string_view engine, int devices);
 
 // The pace at which the machine of a topology was measured, as measure_pace() would find it with so many devices. That
 // of products and exchanges is among the conditions of the topology's figures, that of updates follows from these.

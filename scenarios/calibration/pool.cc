@@ -39,9 +39,13 @@ Pool::Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std:
 Tensor Pool::take(std::int64_t count) {
   if (next_ + count > reach(count)) next_ = 0;
   Tensor part = block_.flat_slice(next_, count);
-  const std::int64_t unit = kAlignment / static_cast<std::int64_t>(size_of(block_.dtype()));
-  next_ += (count + unit - 1) / unit * unit;
+  next_ += aligned(count);
   return part;
+}
+
+std::int64_t Pool::aligned(std::int64_t count) const {
+  const std::int64_t unit = kAlignment / static_cast<std::int64_t>(size_of(block_.dtype()));
+  return (count + unit - 1) / unit * unit;
 }
 
 std::int64_t Pool::reach(std::int64_t count) const {

@@ -17,6 +17,7 @@ class Pool {
 
   // The next elements, wrapping around, aligned as tensors are: at other places kernels load element by element.
   Tensor take(std::int64_t count);
+  std::int64_t aligned(std::int64_t count) const;  // elements until the next place that is aligned, at least `count`
   // Brings everything that small operands of `count` elements rotate through into the cache that holds it, if any does,
   // by an op on the compute stream. Larger operands would push it out again, and are left where they are.
   void touch(std::int64_t count) const;

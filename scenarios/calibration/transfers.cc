@@ -34,20 +34,29 @@ bool has_part(std::string_view operation) {
   return operation == "all_gather" || operation == "reduce_scatter";
 }
 
-// Returns the number of elements that an operation with `part` elements for each of n ranks reads and writes.
-std::int64_t elements_of(std::string_view operation, std::int64_t part, std::int64_t n) {
-  if (has_part(operation)) return part * n + part;
-  return operation == "all_to_all" ? 2 * part * n : part * n;
+// Where the operands of an operation begin and end in what is taken from a pool, in elements. They never overlap.
+struct Extent {
+  std::int64_t whole = 0, second = 0, other = 0;  // `other` elements from `second` on
+  std::int64_t all() const { return second + other; }
+};
+
+// Of an operation with `part` elements for each of n ranks.
+Extent extent_of(std::string_view operation, std::int64_t part, std::int64_t n, const Pool& pool) {
+  const std::int64_t whole = part * n;
+  if (has_part(operation)) return {.whole = whole, .second = pool.aligned(whole), .other = part};
+  if (operation == "all_to_all") return {.whole = whole, .second = pool.aligned(whole), .other = whole};
+  return {.whole = whole, .second = whole, .other = 0};
 }
 
-// Takes the operands of an operation, which follow each other and so never overlap.
 Operands take(std::string_view operation, std::int64_t part, std::int64_t n, std::vector<Pool>& pools) {
   Operands operands;
   for (Pool& pool : pools) {
-    const Tensor all = pool.take(elements_of(operation, part, n));
-    operands.whole.push_back(all.flat_slice(0, part * n));
-    if (has_part(operation)) operands.parts.push_back(all.flat_slice(part * n, part));
-    if (operation == "all_to_all") operands.other_whole.push_back(all.flat_slice(part * n, part * n));
+    const Extent extent = extent_of(operation, part, n, pool);
+    const Tensor all = pool.take(extent.all());
+    operands.whole.push_back(all.flat_slice(0, extent.whole));
+    if (extent.other == 0) continue;
+    (has_part(operation) ? operands.parts : operands.other_whole)
+        .push_back(all.flat_slice(extent.second, extent.other));
   }
   return operands;
 }
@@ -106,7 +115,7 @@ void measure_collectives(Worker& worker, const Plan& plan, std::span<const Devic
     for (const std::string_view operation : collectives()) {
       for (const std::int64_t bytes : plan.collective_bytes) {
         const std::int64_t part = std::max<std::int64_t>(1, bytes / 4 / n);
-        for (const Pool& pool : pools) pool.touch(elements_of(operation, part, n));
+        for (const Pool& pool : pools) pool.touch(extent_of(operation, part, n, pool).all());
         synchronize_all(worker);
         for (int i = 0; i < (bytes < plan.once_bytes ? kPerRound : 1); ++i) {
           const Operands operands = take(operation, part, n, pools);

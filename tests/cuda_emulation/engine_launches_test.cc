@@ -77,6 +77,37 @@ TEST_F(EngineLaunches, NothingThatWaitsForAGpuComesBetweenTwoLaunchesOfAGroup) {
   for (const bool graphs : {false, true}) launch_beside_groups(graphs);
 }
 
+// Tasks mark an idle stream themselves, and leave a busy one to its thread.
+void mark_beside_launches(bool graphs) {
+  constexpr int kTasks = 4, kRounds = 50;
+  EngineOptions options;
+  options.workers.front() = {.device_type = DeviceType::gpu, .device_count = 1};
+  options.graphs = graphs;
+  open_engine("cuda", std::move(options))->run([](Worker& worker) {
+    Device& device = *worker.devices()[0];
+    Stream& stream = device.compute_stream();
+    worker.run_concurrently(kTasks, [&](int task) {
+      const Tensor sum = device.allocate(DType::f32, {1}), one = device.allocate(DType::f32, {1});
+      const Tensor here = worker.cpu().allocate(DType::f32, {1});
+      stream.launch(op::fill(sum, task));
+      stream.launch(op::fill(one, 1));
+      for (int round = 1; round <= kRounds; ++round) {
+        stream.launch(op::elementwise(kernel::Binary::add, sum, sum, one));
+        if (round % 7 == 0) stream.synchronize();
+        device.stream(1).wait(stream.record());
+        stream.record().synchronize();
+        device.stream(1).copy(here, sum);
+        device.stream(1).synchronize();
+        EXPECT_EQ(here.values<float>()[0], static_cast<float>(task + round));
+      }
+    });
+  });
+}
+
+TEST_F(EngineLaunches, AStreamIsMarkedByAnyTaskInTheOrderOfItsWork) {
+  for (const bool graphs : {false, true}) mark_beside_launches(graphs);
+}
+
 // Without one order, each GPU may begin with the kernel of another communicator, and has no room for both.
 TEST_F(EngineLaunches, SeveralCommunicatorsOnTheSameGpusTakeTurns) {
   const auto run = [](Worker& worker) {

@@ -82,6 +82,33 @@ TEST_F(WideKernels, CountBeyondTwoToThe31) {
   });
 }
 
+// More ranks than loads that are under way together, and than one kernel takes.
+TEST_P(Kernels, AllReduceOfManyLogicalDevices) {
+  for (const int ranks : {5, 8, 33}) {
+    run_on_gpus(ranks, [&](Worker& worker) {
+      const std::int64_t count = std::int64_t{64} * ranks;  // so that each rank's share is aligned
+      std::vector<Tensor> tensors;
+      double sum = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        Device& device = *worker.devices()[static_cast<std::size_t>(rank)];
+        tensors.push_back(device.allocate(GetParam(), {count}));
+        device.compute_stream().launch(op::fill(tensors.back(), 1 + rank % 3));
+        sum += 1 + rank % 3;
+      }
+      worker.communicator(ids_of(worker)).all_reduce(tensors, Reduction::sum, compute_streams(worker));
+      for (const Tensor& tensor : tensors) {
+        Stream& stream = tensor.device().compute_stream();
+        const Tensor wide = tensor.device().allocate(DType::f64, {count}),
+                     here = worker.cpu().allocate(DType::f64, {count});
+        stream.launch(op::cast(wide, tensor));
+        stream.copy(here, wide);
+        stream.synchronize();
+        EXPECT_THAT(here.values<double>(), testing::Each(sum)) << ranks;
+      }
+    });
+  }
+}
+
 TEST_P(Kernels, Elementwise) {
   for (int operation = 0; operation < 6; ++operation) {
     const auto binary = static_cast<kernel::Binary>(operation);

@@ -121,6 +121,8 @@ TEST(SimulatedMachine, GivesBackTheFiguresOfItsGpu) {
   EXPECT_THAT(largest_rate(rates), about(kPeak));
   EXPECT_THAT(rates.memory.back().bytes_per_s, about(kMemory));
   EXPECT_THAT(rates.copy.back().bytes_per_s, about(kMemory / 2)) << "read once, written once";
+  EXPECT_EQ(rates.kernels.size(), kMeasuredKernels.size());
+  EXPECT_THAT(rates.kernels.at("gelu").back().bytes_per_s, about(kMemory));
   EXPECT_EQ(found.provenance(), Provenance::measured);
 }
 
