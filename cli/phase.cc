@@ -6,6 +6,7 @@
 
 #include "engine/launched_job.h"
 #include "reports/report_text.h"
+#include "reports/text_table.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {

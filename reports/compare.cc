@@ -8,6 +8,7 @@
 
 #include "reports/report_text.h"
 #include "reports/statistics.h"
+#include "reports/text_table.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

@@ -100,7 +100,8 @@ class TextReader {
   // Refuses a whole number after a word that is negative or too large to be that of a rank or device.
   bool is_small(const std::vector<Word>& words, std::string_view name) {
     const Word* const stated = word_after(words, name);
-    const std::string_view digits = stated == nullptr ? "" : stated->text.substr(stated->text.starts_with('-') ? 1 : 0);
+    if (stated == nullptr) return true;
+    const std::string_view digits = stated->text.substr(stated->text.starts_with('-') ? 1 : 0);
     if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) return true;
     const auto number = number_in<std::int64_t>(stated->text);
     if (number && *number >= 0 && *number < kMostRanks) return true;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/json_fields.h"
+#include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "reports/text_table.h"
 #include "topologies/base/shown.h"

@@ -150,7 +150,9 @@ StrategyValues with_usual_values(const std::string& strategy, const std::vector<
                                  const StrategyValues& given) {
   StrategyValues values;
   for (const StrategyKey& key : keys) values.set(key.name, key.usual);
-  for (const auto& [name, value] : given.all()) {
+  for (const auto& one_given : given.all()) {
+    const std::string& name = one_given.first;
+    const auto& value = one_given.second;
     const auto key = std::find_if(keys.begin(), keys.end(), [&](const StrategyKey& one) { return one.name == name; });
     if (key == keys.end()) throw ValueError(fmt::format("strategy '{}' has no key '{}'", strategy, name));
     const std::string problem = problem_of(*key, value);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/cpu/cpu_stream.h"
+#include "topologies/base/error.h"
 
 namespace tandem::cpu {
 
@@ -19,10 +20,12 @@ class CpuEvent::Reached final : public threads::Wait {
 CpuEvent::CpuEvent(CpuStream& stream) : control_(stream.control()), stream_(&stream) {}
 
 std::string CpuEvent::text() const {
+  TANDEM_CHECK(stream_ != nullptr, "an event of another process without a text");
   return stream_->text();
 }
 
 void CpuEvent::throw_if_failed() const {
+  TANDEM_CHECK(stream_ != nullptr, "an event of another process that does not tell failures");
   stream_->throw_if_failed();
 }
 

@@ -58,12 +58,12 @@ validation::MeasuredTable published_table(const std::string& file, const WantedT
     fitting.push_back(text_of(each.table));
     found = &each;
   }
+  if (found == nullptr) refuse_table(file, 1, fmt::format("holds no table that fits, only {}", fmt::join(all, ", ")));
   if (fitting.size() > 1) {
     refuse_table(
         file, found->table.line,
         fmt::format("holds several tables that fit: {}; name the collective, -d or -g", fmt::join(fitting, ", ")));
   }
-  if (found == nullptr) refuse_table(file, 1, fmt::format("holds no table that fits, only {}", fmt::join(all, ", ")));
   if (!kind_of_operation(found->table.operation)) {
     refuse_table(file, found->table.line,
                  fmt::format("holds times of {}, must be one of {}", found->table.operation,

@@ -62,8 +62,9 @@ const RankTrace& trace_of(const std::vector<RankTrace>& traces, int rank, int pe
 std::vector<int> group_for(const std::vector<int>& ranks, int recorded, int rank, int world) {
   if (rank == recorded || std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) return ranks;
   const int size = static_cast<int>(ranks.size());
-  if (size == 1) return {rank};
+  if (size < 2) return {rank};
   const int stride = ranks[1] - ranks[0];
+  if (stride < 1) return {};
   for (int i = 1; i < size; ++i) {
     if (ranks[static_cast<std::size_t>(i)] - ranks[static_cast<std::size_t>(i - 1)] != stride) return {};
   }

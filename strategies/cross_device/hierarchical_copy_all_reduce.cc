@@ -23,7 +23,7 @@ void HierarchicalCopyAllReduce::spread_half(const TensorGroup& group, std::size_
 void HierarchicalCopyAllReduce::sum_in_place(const std::vector<TensorGroup>& groups) {
   const std::size_t n = devices().size();
   const std::size_t half = n / 2;
-  TANDEM_CHECK(half > 0, "one device has nothing to reduce");
+  TANDEM_CHECK(n > 0 && half > 0, "one device has nothing to reduce");
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const TensorGroup& group = groups[i];
     const std::size_t main = i % n;

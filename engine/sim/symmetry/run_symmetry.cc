@@ -286,7 +286,9 @@ void RunSymmetry::count_links() const {
     return machines.contains(from) && machines.contains(to);
   };
   std::unordered_map<std::uint32_t, double> bytes_of;
-  for (const auto& [place, by_colour] : carried_) {
+  for (const auto& carried : carried_) {
+    const auto& place = carried.first;
+    const auto& by_colour = carried.second;
     state_.patterns().visit(place.first, place.second,
                             [&](std::uint32_t colour, std::span<const std::uint32_t> crossed) {
                               const auto bytes = by_colour.find(colour);
