@@ -33,7 +33,7 @@ constexpr std::int64_t kExchangeBytes = std::int64_t{1} << 20;
 // Returns what the rates of the topology's CPU devices make of an op of each kind; 0 if they were not measured.
 double update_s_of(const Topology& topology, int devices) {
   for (NodeIndex node = 0; node < topology.node_count(); ++node) {
-    const auto device = topology.device(node);
+    const auto& device = topology.device(node);
     if (!device) continue;
     const int measured = std::clamp(devices, 1, std::min(device->cores, kMostDevices));
     const auto in_use_bytes =

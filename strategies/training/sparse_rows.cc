@@ -44,9 +44,9 @@ RowNumbers rows_of(Worker& worker, const IndexedSlices& slices, const Variable& 
 RowNumbers distinct(const RowNumbers& rows) {
   RowNumbers sorted = rows;
   std::ranges::sort(sorted);
-  const auto repeated = std::ranges::unique(sorted);
-  if (repeated.empty()) return rows;
-  sorted.erase(repeated.begin(), repeated.end());
+  const auto repeated = std::unique(sorted.begin(), sorted.end());
+  if (repeated == sorted.end()) return rows;
+  sorted.erase(repeated, sorted.end());
   return sorted;
 }
 
