@@ -109,7 +109,7 @@ void launch_blocker(Stream& stream, Op op) {
 }
 
 // Processors lower their clocks for a millisecond after products, which use their widest vector units. The kernels of
-// training steps run between products; without them, those with much arithmetic take a quarter less time.
+// training steps run between products; without them, those with much arithmetic take less time.
 void multiply(Device& device, const Extras& extras) {
   const auto& [product, left, right] = extras.matrices;
   launch_blocker(device.compute_stream(), op::gemm(product, left, right));

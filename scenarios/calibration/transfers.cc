@@ -40,7 +40,7 @@ struct Extent {
   std::int64_t all() const { return second + other; }
 };
 
-// Of an operation with `part` elements for each of n ranks.
+// Returns the extent of an operation with `part` elements for each of n ranks.
 Extent extent_of(std::string_view operation, std::int64_t part, std::int64_t n, const Pool& pool) {
   const std::int64_t whole = part * n;
   if (has_part(operation)) return {.whole = whole, .second = pool.aligned(whole), .other = part};
