@@ -46,20 +46,22 @@ MachinePace pace_now(const PacedMeasurement& measurement) {
 }
 
 Attempt attempt_of(const PacedMeasurement& measurement, const std::function<RunResult()>& measure) {
-  MachinePace before, after;
+  MachinePace before;
   if (measurement.usual) before = pace_now(measurement);
   const Clock::time_point begin = Clock::now();
   Attempt attempt{.run = {.result = measure()}};
   attempt.took = Clock::now() - begin;
-  if (measurement.usual) after = pace_now(measurement);
   Report& report = attempt.run.result.report;
-  // The quickest of several runs is shown: where the pace has changed, the quicker one is more likely to be its own.
-  const bool has_changed = distance_between(before, after) > 1;
-  if (measurement.usual) attempt.run.pace = has_changed ? quicker_of(before, after) : mean_of({before, after});
-  if (has_changed) {
+  attempt.is_steady = !report.is_disturbed();
+  if (!measurement.usual) return attempt;
+  const MachinePace after = pace_now(measurement);
+  if (distance_between(before, after) <= 1) {
+    attempt.run.pace = mean_of({before, after});
+  } else {  // the quickest of several runs is shown, and the quicker pace is more likely to be its own
+    attempt.run.pace = quicker_of(before, after);
+    attempt.is_steady = false;
     report.notes.push_back("the machine changed its pace during the run: afterwards " + change_text(before, after));
   }
-  attempt.is_steady = !has_changed && !report.is_disturbed();
   return attempt;
 }
 

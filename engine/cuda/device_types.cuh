@@ -16,10 +16,11 @@ namespace tandem::cuda {
 
 inline constexpr int kThreads = 256;
 
-// Enough blocks to fill the largest GPU several times; kernels stride over the rest.
-inline unsigned blocks_for(std::int64_t count) {
+// A thread each, but at most so many blocks, by default enough to fill the largest GPU several times; kernels stride
+// over the rest.
+inline unsigned blocks_for(std::int64_t count, std::int64_t most = 4096) {
   const std::int64_t blocks = (count + kThreads - 1) / kThreads;
-  return static_cast<unsigned>(blocks < 4096 ? blocks : 4096);
+  return static_cast<unsigned>(blocks < most ? blocks : most);
 }
 
 // The index type of kernels where it suffices: 64-bit arithmetic takes several instructions. A thread's index may

@@ -2,7 +2,6 @@
 // files.
 #pragma once
 
-#include <algorithm>
 #include <initializer_list>
 
 #include "engine/cuda/device_types.cuh"
@@ -46,18 +45,15 @@ __global__ void __launch_bounds__(kThreads, 1) for_each(Work work, Index packs, 
   for (Index i = packs * Work::kPack + first; i < count; i += step) work.element(i);
 }
 
-// A thread for each pack. With a few for each place of the GPU, which stride over the rest, memory-bound kernels of an
-// H200 take 1 to 4 % longer.
-inline unsigned blocks_for_all(std::int64_t packs) {
-  constexpr std::int64_t kMost = 1 << 22;  // a narrow index has room for two steps of so many blocks
-  return static_cast<unsigned>(std::min((packs + kThreads - 1) / kThreads, kMost));
-}
+// Memory-bound kernels take less time with a thread for each pack than with a few that stride over the rest. A narrow
+// index has room for two steps of so many blocks.
+inline constexpr std::int64_t kMostBlocksOfPacks = 1 << 22;
 
 template <typename Work>
 void launch(cudaStream_t stream, std::int64_t count, bool is_aligned, const Work& work) {
   if (count == 0) return;
   const std::int64_t packs = is_aligned ? count / Work::kPack : 0;
-  const unsigned blocks = blocks_for_all(packs == 0 ? count : packs);
+  const unsigned blocks = blocks_for(packs == 0 ? count : packs, kMostBlocksOfPacks);
   if (fits_narrow(count)) {
     start(for_each<NarrowIndex, Work>, blocks, kThreads, stream, work, packs, count);
   } else {

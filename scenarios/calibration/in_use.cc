@@ -19,9 +19,7 @@ std::vector<Block> blocks_of(Device& device, std::int64_t count) {
   std::vector<Block> blocks;
   const auto make = [&](Shape shape) {
     Tensor tensor = device.allocate(DType::f32, std::move(shape));
-    Op op = op::fill(tensor, 0);
-    op.name = kBlockerLabel;
-    device.compute_stream().launch(std::move(op));
+    launch_unmeasured(device.compute_stream(), op::fill(tensor, 0));
     return tensor;
   };
   const Tensor input = make({kInUseExamples, kInUseRows}), output = make({kInUseExamples, kInUseColumns});

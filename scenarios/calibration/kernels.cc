@@ -103,22 +103,17 @@ Op kernel_of(std::string_view name, std::int64_t bytes, Pool& pool, const Extras
   return op::copy_many({to}, {pool.take(to.element_count())});
 }
 
-void launch_blocker(Stream& stream, Op op) {
-  op.name = kBlockerLabel;
-  stream.launch(std::move(op));
-}
-
 // Processors lower their clocks for a millisecond after products, which use their widest vector units. The kernels of
 // training steps run between products; without them, those with much arithmetic take less time.
 void multiply(Device& device, const Extras& extras) {
   const auto& [product, left, right] = extras.matrices;
-  launch_blocker(device.compute_stream(), op::gemm(product, left, right));
+  launch_unmeasured(device.compute_stream(), op::gemm(product, left, right));
 }
 
 // Gradients are packed, and what was reduced is unpacked, by another stream than the one that has written them.
 void write_on_other_stream(Device& device, const kernel::CopyMany& copy) {
   Stream& other = device.stream(kCommunicationStream);
-  for (const Tensor& source : copy.from) launch_blocker(other, op::scale_add(source, source, 1, 0));
+  for (const Tensor& source : copy.from) launch_unmeasured(other, op::scale_add(source, source, 1, 0));
   device.compute_stream().wait(other.record());
 }
 

@@ -56,9 +56,12 @@ std::int64_t Pool::reach(std::int64_t count) const {
 void Pool::touch(std::int64_t count) const {
   if (small_ == 0 || reach(count) > small_) return;
   const Tensor part = block_.flat_slice(0, reach(count));
-  Op op = op::scale_add(part, part, 1, 0);
+  launch_unmeasured(block_.device().compute_stream(), op::scale_add(part, part, 1, 0));
+}
+
+void launch_unmeasured(Stream& stream, Op op) {
   op.name = kBlockerLabel;
-  block_.device().compute_stream().launch(std::move(op));
+  stream.launch(std::move(op));
 }
 
 std::vector<Pool> pools_of(Worker& worker, DType dtype, std::int64_t bytes, std::int64_t small_bytes) {

@@ -31,6 +31,9 @@ class Pool {
   std::int64_t next_ = 0;
 };
 
+// Launches work that is not measured: its records are ignored.
+void launch_unmeasured(Stream& stream, Op op);
+
 // Makes a pool on each compute device.
 std::vector<Pool> pools_of(Worker& worker, DType dtype, std::int64_t bytes, std::int64_t small_bytes = 0);
 

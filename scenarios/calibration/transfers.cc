@@ -68,9 +68,7 @@ void write(const Operands& operands, std::span<Stream* const> streams) {
     if (streams[i]->device().id().type != DeviceType::cpu) continue;
     for (const auto* tensors : {&operands.whole, &operands.parts, &operands.other_whole}) {
       if (tensors->empty()) continue;
-      Op op = op::scale_add((*tensors)[i], (*tensors)[i], 1, 0);
-      op.name = kBlockerLabel;
-      streams[i]->launch(std::move(op));
+      launch_unmeasured(*streams[i], op::scale_add((*tensors)[i], (*tensors)[i], 1, 0));
     }
   }
 }

@@ -218,6 +218,7 @@ TEST(TraceRanks, GroupsOfOtherRanksHaveTheSameDistances) {
   EXPECT_THAT(group_for({0, 1, 2, 3}, 0, 2, 8), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(group_for({0, 1, 3}, 0, 2, 8), testing::IsEmpty());
   EXPECT_THAT(group_for({0, 4}, 0, 3, 6), testing::IsEmpty());
+  EXPECT_THAT(group_for({1, 1}, 1, 3, 6), testing::IsEmpty()) << "a rank twice";
 }
 
 TEST_F(Kineto, BrokenTracesAreRefused) {
