@@ -1,22 +1,24 @@
-// The simulated part of docs/fidelity.md is what the commands print: below each line
-//   <!-- $ tandem ... -->
-// a code block holds the command's output, and below the name of a file of errors there are tables of it. With
-// TANDEM_UPDATE_DOCS=1 in the environment the file and the page are written anew.
+// What docs/fidelity.md and the files of docs/fidelity say of predictions is what commands print. A file begins with
+//   $ tandem ...
+// and goes on with the command's output; the page has tables of these files, and of a file of errors. With
+// TANDEM_UPDATE_DOCS=1 in the environment all are written anew.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "reports/known_errors.h"
 
@@ -25,8 +27,8 @@ namespace {
 
 const std::string kPage = TANDEM_SOURCE_DIR "/docs/fidelity.md";
 const std::string kBands = TANDEM_SOURCE_DIR "/reports/data/error_bands.json";
-constexpr std::string_view kMark = "<!-- $ ";
-constexpr std::string_view kBandsMark = "<!-- reports/data/error_bands.json: ";
+const std::string kOutputs = TANDEM_SOURCE_DIR "/docs/fidelity";
+constexpr std::string_view kPrompt = "$ ";
 
 std::string output_of(const std::string& command) {
   const std::string shell = "cd '" TANDEM_SOURCE_DIR "' && PATH='" TANDEM_BINARY_DIR ":'\"$PATH\" " + command;
@@ -44,37 +46,102 @@ std::string contents_of(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Drops the lines of the old block, from `begin` to `end`, which are not copied.
-void skip_block(std::istream& in, std::string_view begin, std::string_view end, const std::string& what) {
-  std::string line;
-  std::getline(in, line);
-  EXPECT_TRUE(line.starts_with(begin)) << "no block below " << what;
-  while (std::getline(in, line) && line != end) {
+bool updates_docs() {
+  return std::getenv("TANDEM_UPDATE_DOCS") != nullptr;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// The errors of a kind of prediction, as a file of docs/fidelity prints them.
+struct PrintedErrors {
+  std::string points = "-", median = "-", p95 = "-", worst = "-";
+};
+
+// The lines below "predictions of  rows  median  p95".
+PrintedErrors training_errors(const std::string& file, const std::string& group) {
+  std::istringstream in(contents_of(kOutputs + "/" + file));
+  bool is_below = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("predictions of")) is_below = true;
+    if (!is_below || !line.starts_with(group + "  ")) continue;
+    const auto cells = words_of(line.substr(group.size()));
+    return {.points = cells.at(0), .median = cells.at(1), .p95 = cells.at(2)};
   }
+  return {};
 }
 
-std::string percent_cell(const std::optional<GroupErrors>& errors) {
-  return errors ? fmt::format("{} | {:.1f}", errors->rows, errors->p95 * 100) : "- | -";
+// The lines of a table whose columns are machines, collective, size, points, median, p95, worst; a cell that is empty
+// has what is above it.
+PrintedErrors collective_errors(const std::string& file, const std::string& machines, const std::string& collective,
+                                const std::string& size) {
+  std::istringstream in(contents_of(kOutputs + "/" + file));
+  std::size_t second = 0, third = 0, fourth = 0;
+  std::string above, above_second;
+  for (std::string line; std::getline(in, line) && !line.starts_with("left out");) {
+    if (line.starts_with("machines")) {
+      second = line.find("collective"), third = line.find("size"), fourth = line.find("points");
+    }
+    if (second == 0 || line.size() <= fourth) continue;
+    if (line[0] != ' ') above = line.substr(0, second), above_second.clear();
+    if (line[second] != ' ') above_second = line.substr(second, third - second);
+    const bool is_it = above.starts_with(machines + " ") && above_second.starts_with(collective) &&
+                       line.compare(third, size.size() + 1, size + " ") == 0;
+    if (!is_it) continue;
+    const auto cells = words_of(line.substr(third + size.size()));
+    return {.points = cells.at(0), .median = cells.at(1), .p95 = cells.at(2), .worst = cells.at(3)};
+  }
+  return {};
 }
 
-std::string published_table(const KnownErrors& known) {
-  const auto errors_of = [&](PredictionGroup group, bool is_fitted) {
-    const auto found = std::ranges::find_if(
-        known.published, [&](const GroupErrors& one) { return one.group == group && one.is_fitted == is_fitted; });
-    return found == known.published.end() ? std::nullopt : std::optional(*found);
-  };
+std::string training_table() {
   std::string text =
-      "| published training runs | rows, nothing fitted | p95, % | rows, device fitted | p95, % "
-      "|\n|---|---|---|---|---|\n";
+      "| prediction of | nothing fitted: rows | median | band | device fitted: rows | median | band |\n"
+      "|---|---|---|---|---|---|---|\n";
   for (const PredictionGroup group : prediction_groups()) {
-    text += fmt::format("| {} | {} | {} |\n", name_of(group), percent_cell(errors_of(group, false)),
-                        percent_cell(errors_of(group, true)));
+    const std::string name(name_of(group));
+    const PrintedErrors links = training_errors("training.txt", name);
+    const PrintedErrors fitted = training_errors("training-first-row.txt", name);
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", name, links.points, links.median, links.p95,
+                        fitted.points, fitted.median, fitted.p95);
+  }
+  return text;
+}
+
+std::string collectives_table() {
+  struct Row {
+    const char *name, *file, *machines, *collective;
+  };
+  constexpr auto kSums = "all_reduce, all_gather, reduce_scatter", kAllToAll = "all_to_all";
+  constexpr std::array<Row, 7> kRows = {{
+      {"one node, nothing fitted", "collectives.txt", "one node", kSums},
+      {"several nodes, nothing fitted", "collectives.txt", "several nodes", kSums},
+      {"one node, all-to-all, nothing fitted", "collectives.txt", "one node", kAllToAll},
+      {"one node, calibrated on every other size", "collectives-sizes.txt", "one node", kSums},
+      {"several nodes, calibrated on every other size", "collectives-sizes.txt", "several nodes", kSums},
+      {"one node, calibrated on fewer devices", "collectives-ranks.txt", "one node", kSums},
+      {"several nodes, calibrated on one", "collectives-nodes.txt", "several nodes", kSums},
+  }};
+  std::string text =
+      "| prediction of | <= 32 KiB | .. 1 MiB | .. 64 MiB | > 64 MiB | worst |\n|---|---|---|---|---|---|\n";
+  for (const Row& row : kRows) {
+    text += fmt::format("| {} |", row.name);
+    double worst = 0;
+    for (const char* const size : {"<= 32 KiB", ".. 1 MiB", ".. 64 MiB", "> 64 MiB"}) {
+      const PrintedErrors errors = collective_errors(row.file, row.machines, row.collective, size);
+      EXPECT_NE(errors.points, "-") << row.name << size;
+      text += fmt::format(" {} / {} |", errors.median, errors.p95);
+      if (const double error = std::atof(errors.worst.c_str()); std::abs(error) > std::abs(worst)) worst = error;
+    }
+    text += fmt::format(" {:+.1f} |\n", worst);
   }
   return text;
 }
 
 std::string calibrated_table(const KnownErrors& known) {
-  std::string text = "| CPU devices of a calibrated machine | launches | p95, % |\n|---|---|---|\n";
+  std::string text = "| CPU devices of a calibrated machine | launches | band |\n|---|---|---|\n";
   for (const CalibratedErrors& one : known.calibrated) {
     text += fmt::format("| {} devices than cores | {} | {:.1f} |\n", one.is_short_of_cores ? "more" : "no more",
                         one.launches, one.p95 * 100);
@@ -88,34 +155,37 @@ bool makes_bands(const std::string& command) {
   return command == of_all || command == of_all + " --protocol first-row";
 }
 
-// The page with the present output of every command, which also write the errors of bands to `bands`.
-std::string with_outputs(const std::string& page, const std::string& bands) {
-  std::istringstream in(page);
-  std::string result;
-  for (std::string line; std::getline(in, line);) {
-    result += line + "\n";
-    if (!line.starts_with(kMark)) continue;
-    const std::string command = line.substr(kMark.size(), line.rfind(" -->") - kMark.size());
-    result += "```\n" + output_of(command + (makes_bands(command) ? " --write-bands '" + bands + "'" : ""));
-    if (result.ends_with("\n\n")) result.pop_back();
-    result += "```\n";
-    skip_block(in, "```", "```", command);
-  }
-  return result;
+// What the command in the first line of a file prints now, below that line. Those of training runs also write the
+// errors of bands to `bands`.
+std::string with_output(const std::string& text, const std::string& bands) {
+  const std::string first = text.substr(0, text.find('\n'));
+  EXPECT_TRUE(first.starts_with(kPrompt)) << first;
+  const std::string command = first.substr(kPrompt.size());
+  std::string now = first + "\n" + output_of(command + (makes_bands(command) ? " --write-bands '" + bands + "'" : ""));
+  if (now.ends_with("\n\n")) now.pop_back();
+  return now;
 }
 
-// The page with the tables of these errors below their marks.
-std::string with_bands(const std::string& page, const std::string& bands) {
-  const KnownErrors known = known_errors_from_json(parse_json(bands, kBands), kBands);
+// The page with today's tables below their marks.
+std::string with_tables(const std::string& page) {
+  const KnownErrors known = known_errors_from_json(parse_json(contents_of(kBands), kBands), kBands);
+  const std::map<std::string, std::string> tables = {
+      {"<!-- training -->", training_table()},
+      {"<!-- collectives -->", collectives_table()},
+      {"<!-- reports/data/error_bands.json: calibrated -->", calibrated_table(known)}};
+  std::size_t found = 0;
   std::istringstream in(page);
   std::string result;
   for (std::string line; std::getline(in, line);) {
     result += line + "\n";
-    if (!line.starts_with(kBandsMark)) continue;
-    const bool is_published = line.find("published") != std::string::npos;
-    result += (is_published ? published_table(known) : calibrated_table(known)) + "\n";
-    skip_block(in, "|", "", line);
+    const auto table = tables.find(line);
+    if (table == tables.end()) continue;
+    ++found;
+    result += table->second + "\n";
+    while (std::getline(in, line) && line.starts_with("|")) {
+    }
   }
+  EXPECT_EQ(found, tables.size()) << "docs/fidelity.md lacks the mark of a table";
   return result;
 }
 
@@ -123,30 +193,35 @@ TEST(Fidelity, ShowsWhatTheCommandsPrint) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "what the commands print does not depend on a sanitizer, and with one they take over half an hour";
 #endif
-  const std::string page = contents_of(kPage), bands = contents_of(kBands);
-  ASSERT_NE(page.find(kMark), page.npos);
-  const std::string file = testing::TempDir() + "error_bands.json";
+  const std::string bands = contents_of(kBands), file = testing::TempDir() + "error_bands.json";
   std::ofstream(file) << bands;
-  const std::string page_now = with_outputs(page, file), bands_now = contents_of(file);
-  std::filesystem::remove(file);
-  if (std::getenv("TANDEM_UPDATE_DOCS") != nullptr) {
-    std::ofstream(kPage) << with_bands(page_now, bands_now);
-    std::ofstream(kBands) << bands_now;
+  int outputs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kOutputs)) {
+    if (entry.path().extension() != ".txt") continue;
+    ++outputs;
+    const std::string text = contents_of(entry.path()), now = with_output(text, file);
+    if (updates_docs()) std::ofstream(entry.path()) << now;
+    EXPECT_EQ(text, now) << entry.path().filename()
+                         << " is not what the model predicts today; if that is meant, run "
+                            "this test with TANDEM_UPDATE_DOCS=1 and look at the difference";
   }
-  EXPECT_EQ(page, page_now) << "docs/fidelity.md is not what the model predicts today; if that is meant, run this test "
-                               "with TANDEM_UPDATE_DOCS=1 and look at the difference";
+  EXPECT_GE(outputs, 8);
+  const std::string bands_now = contents_of(file);
+  std::filesystem::remove(file);
+  if (updates_docs()) std::ofstream(kBands) << bands_now;
   EXPECT_EQ(bands, bands_now)
       << "reports/data/error_bands.json does not have the errors of the model of today; if that "
          "is meant, run this test with TANDEM_UPDATE_DOCS=1, build again, and look at the "
          "difference";
 }
 
+// Runs after the other, whose files it reads.
 TEST(Fidelity, ShowsTheErrorsOnWhichBandsRest) {
-  const std::string page = contents_of(kPage), now = with_bands(page, contents_of(kBands));
-  ASSERT_NE(page.find(kBandsMark), page.npos);
-  if (std::getenv("TANDEM_UPDATE_DOCS") != nullptr) std::ofstream(kPage) << now;
-  EXPECT_EQ(page, now) << "docs/fidelity.md does not have the figures of reports/data/error_bands.json; run this test "
-                          "with TANDEM_UPDATE_DOCS=1";
+  const std::string page = contents_of(kPage), now = with_tables(page);
+  if (updates_docs()) std::ofstream(kPage) << now;
+  EXPECT_EQ(page, now)
+      << "docs/fidelity.md does not have the figures of docs/fidelity and reports/data/error_bands.json; "
+         "run this test with TANDEM_UPDATE_DOCS=1";
   EXPECT_EQ(error_bands_file(), contents_of(kBands)) << "the program was built with another file";
 }
 

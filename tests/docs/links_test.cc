@@ -22,7 +22,7 @@ const fs::path kRepository = TANDEM_SOURCE_DIR;
 std::vector<fs::path> pages_with_links() {
   std::vector<fs::path> found = {kRepository / "README.md", kRepository / "CONTRIBUTING.md",
                                  kRepository / "CHANGELOG.md"};
-  for (const auto& entry : fs::directory_iterator(kRepository / "docs")) {
+  for (const auto& entry : fs::recursive_directory_iterator(kRepository / "docs")) {
     if (entry.path().extension() == ".md") found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());

@@ -162,9 +162,10 @@ TEST(TrainingReplay, LeavesOutTablesThatCannotBeFitted) {
   EXPECT_EQ(why(R"({"devices": 1, "throughput": 5})"), "has only one row");
 }
 
-// Nothing is dropped in silence: docs/fidelity.md names each file of the open set with its errors, or what it lacks.
+// Nothing is dropped in silence: docs/fidelity/training.txt names each file of the open set with its errors, or what it
+// lacks.
 TEST(OpenTrainingSet, IsReplayedOrListedWithWhatItLacks) {
-  const std::string page = read_input_file(TANDEM_SOURCE_DIR "/docs/fidelity.md");
+  const std::string page = read_input_file(TANDEM_SOURCE_DIR "/docs/fidelity/training.txt");
   int files = 0;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(TANDEM_SOURCE_DIR "/tests/validation/training")) {
