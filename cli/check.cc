@@ -12,6 +12,7 @@
 #include "cli/check_suite.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/outcome.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "cli/verdicts.h"

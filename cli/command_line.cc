@@ -12,6 +12,7 @@
 #include "cli/error_format.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
+#include "cli/outcome.h"
 #include "cli/usage.h"
 #include "engine/launched_job.h"
 #include "reports/report.h"

@@ -1,8 +1,6 @@
 // How each kind of failure ends the program (docs/exit-codes.md).
 #pragma once
 
-#include <functional>
-
 namespace tandem {
 
 enum ExitCode : int {
@@ -16,8 +14,5 @@ enum ExitCode : int {
   kCannotBeJudged = 125,  // `check --bisect` only
   kInterrupted = 130,
 };
-
-// Runs the action, prints what it throws on stderr, and returns the exit code.
-int run_to_exit_code(const std::function<int()>& action);
 
 }  // namespace tandem

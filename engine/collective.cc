@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "engine/communicator.h"
+#include "engine/device.h"
 #include "engine/purpose.h"
 
 namespace tandem {
@@ -41,28 +41,6 @@ const Traits& traits_of(CollectiveKind kind) {
 
 int count_of(TensorParts parts, int ranks) {
   return parts == TensorParts::one ? 1 : ranks;
-}
-
-std::string text_of(const Tensor& tensor) {
-  return fmt::format("{}{}", name_of(tensor.dtype()), tensor.shape().text());
-}
-
-void check_rank(int rank, const Communicator& group) {
-  TANDEM_REQUIRE(rank >= 0 && rank < group.size(), fmt::format("rank {} of a group of {} devices, must be 0 to {}",
-                                                               rank, group.size(), group.size() - 1));
-}
-
-void check_tensor(const Tensor& tensor, const Device& device, std::string_view name) {
-  TANDEM_REQUIRE(tensor, fmt::format("{} without a tensor for {}", name, device.id().text()));
-  TANDEM_REQUIRE(&tensor.device() == &device,
-                 fmt::format("{} with a tensor on {} for {}", name, tensor.device().id().text(), device.id().text()));
-}
-
-// Checks that a rank's tensor is like the first rank's.
-void check_alike(const Tensor& tensor, const Tensor& first, std::string_view name) {
-  TANDEM_REQUIRE(tensor.dtype() == first.dtype() && tensor.element_count() == first.element_count(),
-                 fmt::format("{} with tensors {} and {}, must have one element type and size", name, text_of(first),
-                             text_of(tensor)));
 }
 
 }  // namespace
@@ -139,53 +117,6 @@ double bus_bandwidth_factor(CollectiveKind kind, int ranks) {
       return 1;
   }
   TANDEM_UNREACHABLE("a CollectiveKind outside its enumerators");
-}
-
-CollectiveSpec check_operands(CollectiveSpec spec, const Communicator& group, std::span<const Tensor> outputs,
-                              std::span<const Tensor> inputs, std::span<Stream* const> streams) {
-  const std::string_view name = name_of(spec.kind);
-  const std::span<Device* const> devices = group.local_devices();
-  if (has_root(spec.kind)) check_rank(spec.root, group);
-  TANDEM_REQUIRE(
-      outputs.size() == devices.size() && inputs.size() == devices.size() && streams.size() == devices.size(),
-      fmt::format("{} with {} outputs, {} inputs and {} streams, must be one each for {} local devices", name,
-                  outputs.size(), inputs.size(), streams.size(), devices.size()));
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    TANDEM_REQUIRE(streams[i] != nullptr && &streams[i]->device() == devices[i],
-                   fmt::format("{} without a stream of {}", name, devices[i]->id().text()));
-    check_tensor(outputs[i], *devices[i], name);
-    check_tensor(inputs[i], *devices[i], name);
-    check_alike(outputs[i], outputs.front(), name);
-    check_alike(inputs[i], inputs.front(), name);
-    TANDEM_REQUIRE(
-        spec.kind != CollectiveKind::all_to_all || !outputs[i].overlaps(inputs[i]),
-        fmt::format("{} of {} in place, must have an output apart from its input", name, text_of(inputs[i])));
-  }
-  if (devices.empty()) return spec;
-  const Tensor& output = outputs.front();
-  const Tensor& input = inputs.front();
-  const int in = input_parts(spec.kind, group.size()), out = output_parts(spec.kind, group.size());
-  TANDEM_REQUIRE(
-      input.dtype() == output.dtype() && input.element_count() * out == output.element_count() * in,
-      fmt::format(
-          "{} of {} to {} in a group of {} devices: {}", name, text_of(input), text_of(output), group.size(),
-          in == out ? "both have one type and size" : "one has as many elements for each rank as the other has"));
-  TANDEM_REQUIRE(input.element_count() % in == 0,
-                 fmt::format("{} of {} in parts for {} ranks", name, text_of(input), in));
-  spec.dtype = input.dtype();
-  spec.count = input.element_count() / in;
-  return spec;
-}
-
-int check_end(const Communicator& group, const Tensor& tensor, int peer_rank, const Stream& stream) {
-  check_rank(peer_rank, group);
-  check_tensor(tensor, stream.device(), name_of(CollectiveKind::send_receive));
-  const std::span<Device* const> devices = group.local_devices();
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i] == &stream.device()) return group.local_ranks()[i];
-  }
-  throw UsageError(fmt::format("{} on a stream of {}, which is no local device of the group",
-                               name_of(CollectiveKind::send_receive), stream.device().id().text()));
 }
 
 void check_group(std::span<const DeviceId> devices) {

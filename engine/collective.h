@@ -18,10 +18,6 @@
 
 namespace tandem {
 
-class Communicator;
-class Device;
-class Stream;
-class Tensor;
 struct DeviceId;
 
 enum class Reduction : std::uint8_t { sum, maximum, minimum };
@@ -72,14 +68,6 @@ double bus_bandwidth_factor(CollectiveKind kind, int ranks);
 
 // Checks of what a worker passes to its communicator. All throw UsageError, in the same words on every engine.
 //
-// Checks that each local device has a tensor and a stream, that all tensors have one type and size, and that the root
-// is within the group. `outputs` and `inputs` are the same tensors where the collective works in place, which
-// all_to_all cannot. Returns `spec` with its element type and count filled in, or unchanged when the worker has no
-// device in the group.
-CollectiveSpec check_operands(CollectiveSpec spec, const Communicator& group, std::span<const Tensor> outputs,
-                              std::span<const Tensor> inputs, std::span<Stream* const> streams);
-// Checks one end of a send or receive. Returns the rank of the stream's device.
-int check_end(const Communicator& group, const Tensor& tensor, int peer_rank, const Stream& stream);
 // Checks the devices of a communicator: at least one, none twice.
 void check_group(std::span<const DeviceId> devices);
 // Checks that a timeout is greater than 0 s. Returns nothing for an infinite one.

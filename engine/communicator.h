@@ -53,4 +53,7 @@ class Communicator {
   void check_and_call(const CollectiveSpec& kind, Tensors outputs, Tensors inputs, Streams streams);
 };
 
+// Checks one end of a send or receive, for engines. Returns the rank of the stream's device. Throws UsageError.
+int check_end(const Communicator& group, const Tensor& tensor, int peer_rank, const Stream& stream);
+
 }  // namespace tandem

@@ -1,10 +1,6 @@
 #include "engine/shared_tensor.h"
 
-#include <fmt/format.h>
-
 #include <utility>
-
-#include "engine/worker.h"
 
 namespace tandem {
 namespace {
@@ -30,15 +26,6 @@ class MonitoredTensor final : public SharedTensor {
 
 std::shared_ptr<SharedTensor> make_shared_tensor(Tensor tensor, std::unique_ptr<Monitor> monitor) {
   return std::make_shared<MonitoredTensor>(std::move(tensor), std::move(monitor));
-}
-
-std::shared_ptr<void> Worker::kept(std::string_view name, const SharedFactory& make) {
-  return shared(fmt::format("{} of worker {}", name, index()), make);
-}
-
-std::shared_ptr<SharedTensor> Worker::shared_tensor(std::string_view name, const TensorFactory& make) {
-  return std::static_pointer_cast<SharedTensor>(
-      shared(fmt::format("tensor {}", name), [&] { return make_shared_tensor(make(), make_monitor()); }));
 }
 
 }  // namespace tandem

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
+
+#include "reports/prediction_groups.h"
 
 namespace tandem {
 
@@ -34,32 +34,6 @@ struct ErrorBand {
   std::string basis{};               // what was compared, or why no band is known
 
   bool operator==(const ErrorBand&) const = default;
-};
-
-// The groups of published training runs for which errors are known.
-enum class PredictionGroup : std::uint8_t {
-  one_device,
-  one_node,
-  several_nodes,
-  several_nodes_mesh,
-  parameter_server,
-  central_storage,
-};
-
-std::span<const PredictionGroup> prediction_groups();  // all of them
-
-// Returns the name of the group in tables, "one node".
-std::string_view name_of(PredictionGroup group);
-
-// Returns the group of a training run (PredictionKind::strategy), or nothing if no such published run is known.
-std::optional<PredictionGroup> prediction_group(std::string_view strategy, int devices, int nodes);
-
-// The errors of published training runs of a group.
-struct GroupErrors {
-  PredictionGroup group = PredictionGroup::one_device;
-  bool is_fitted = false;  // the device was fitted to the row of one device; those rows are not counted
-  int rows = 0;
-  double p95 = 0;  // of the absolute errors; 0.1 is 10 %
 };
 
 // Returns the errors of a group, or nothing if no runs of it were compared.

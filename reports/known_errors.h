@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/error_bands.h"
 #include "reports/json_document.h"
+#include "reports/prediction_groups.h"
 
 namespace tandem {
 

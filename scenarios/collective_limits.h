@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reports/run_details.h"
-#include "scenarios/runner.h"
+#include "scenarios/run_result.h"
 
 namespace tandem {
 

@@ -9,6 +9,7 @@
 
 #include "reports/report.h"
 #include "scenarios/scenario.h"
+#include "scenarios/tasks.h"
 #include "strategies/parallel/parallel_options.h"
 
 namespace tandem {
@@ -37,27 +38,6 @@ struct Job {
 // Throws InputError if the topology gives a strategy for one worker several machines.
 Job job_of(const Scenario& scenario);
 Job job_of(const Scenario&& scenario) = delete;  // it would not outlive the job
-
-// The numbers below are those of a Job, for scenarios of which nothing else is asked.
-
-// Returns the number of workers that train, the chief included: the scenario's, else one for each machine of the
-// topology.
-int training_workers(const Scenario& scenario);
-// Returns the number of devices that train, on all workers.
-std::int64_t training_devices(const Scenario& scenario);
-// Returns what is wrong with that number if it is too large to count, and nothing otherwise.
-std::optional<std::string> device_count_problem(const Scenario& scenario);
-// Returns the number of parameter servers: the scenario's, else one if the strategy requires it.
-int parameter_servers(const Scenario& scenario);
-// Returns the number of devices that wait for one another in every step: all that train, or those of one worker where
-// workers train independently with parameter servers.
-int devices_in_step(const Scenario& scenario);
-
-// Returns all tasks of the job, those that train first. A single task is "localhost", as without a cluster. Parameter
-// servers are placed in turn on the machines where no worker trains, or on all machines if there is no such machine.
-// All tasks share the machine of a topology that has only one. Throws InputError if the topology gives a strategy for
-// one worker several.
-std::vector<WorkerSpec> tasks_of(const Scenario& scenario);
 
 // Returns the machine whose CPU devices are short of cores, or come nearest to that; nothing if no task has CPU
 // devices. `capabilities` are those of the engine, opened for the job.

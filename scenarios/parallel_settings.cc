@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "scenarios/job.h"
+#include "scenarios/tasks.h"
 #include "scenarios/workloads/computed/computed_model.h"
 #include "scenarios/workloads/mlp_layers.h"
 #include "strategies/parallel/division.h"

@@ -7,10 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/engine.h"
-#include "reports/report.h"
+#include "scenarios/run_result.h"
 #include "scenarios/scenario.h"
-#include "topologies/topology.h"
 
 namespace tandem {
 
@@ -20,13 +18,6 @@ struct RunOptions {
   double memory_share = 1;                              // of this machine's memory: others run at the same time
   bool measures_scaling = true;                         // run simulations again, on one replica, for scaling_efficiency
   std::function<void(int step, int steps)> progress{};  // called from worker 0 after each step; may be empty
-};
-
-struct RunResult {
-  Report report;
-  Timeline timeline;
-  std::shared_ptr<const Topology> topology{};  // null: this machine, without figures
-  std::vector<int> machines{};                 // of the topology, by worker
 };
 
 // Runs the scenario. Throws InputError, with the place in the file, for a scenario that breaks a rule or that the

@@ -10,7 +10,6 @@
 #include "strategies/cluster/cluster_util.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/serving_worker.h"
 #include "strategies/values/regroup.h"
 #include "strategies/variables/published_tensors.h"
 
@@ -199,17 +198,6 @@ ParameterServerStrategyV2::ParameterServerStrategyV2(Worker& chief, Partitioner 
                                                      std::shared_ptr<const ClusterResolver> cluster_resolver)
     : Strategy("parameter_server_v2", std::make_unique<ParameterServerV2Extended>(chief, std::move(partitioner),
                                                                                   std::move(cluster_resolver))) {}
-
-// If the run has failed, it ends the workers' wait.
-ParameterServerStrategyV2::~ParameterServerStrategyV2() {
-  if (!has_coordinator_) return;
-  try {
-    const int workers = parameter_server_extended().worker_count();
-    for (int worker = 0; worker < workers; ++worker) ServingWorker(*this, worker).dismiss();
-    for (int worker = 0; worker < workers; ++worker) ServingWorker(*this, worker).await_end();
-  } catch (...) {
-  }
-}
 
 int ParameterServerStrategyV2::scheduled_worker() const {
   const int worker = static_cast<const ParameterServerV2Extended&>(extended()).assigned_worker();

@@ -118,4 +118,15 @@ void ServingWorker::await_end() {
   here.mailbox(here.index(), end_name())->receive(fmt::format("worker {} to end its service", index_));
 }
 
+// If the run has failed, it ends the workers' wait.
+ParameterServerStrategyV2::~ParameterServerStrategyV2() {
+  if (!has_coordinator_) return;
+  try {
+    const int workers = parameter_server_extended().worker_count();
+    for (int worker = 0; worker < workers; ++worker) ServingWorker(*this, worker).dismiss();
+    for (int worker = 0; worker < workers; ++worker) ServingWorker(*this, worker).await_end();
+  } catch (...) {
+  }
+}
+
 }  // namespace tandem

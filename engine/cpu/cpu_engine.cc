@@ -6,7 +6,7 @@
 #include "engine/cpu/host_memory.h"
 #include "engine/cpu/processor.h"
 #include "engine/cpu/slow_down.h"
-#include "engine/kernels/kernels.h"
+#include "engine/kernels/gemm.h"
 #include "engine/threads/run.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "engine/cpu/processor.h"
-#include "engine/cuda/cuda_engine.h"
+#include "engine/cuda/cuda_engine_info.h"
 #include "engine/cuda/cuda_error.h"
 
 namespace tandem {

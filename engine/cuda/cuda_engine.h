@@ -4,17 +4,10 @@
 
 #include <memory>
 
-#include "engine/engine_info.h"
+#include "engine/cuda/cuda_engine_info.h"
 #include "engine/threads/process_devices.h"
 
 namespace tandem {
-
-inline EngineInfo cuda_engine_info() {
-  return {.name = "cuda",
-          .graphs = true,
-          .device_types = {DeviceType::cpu, DeviceType::gpu},
-          .default_device = DeviceType::gpu};
-}
 
 // `options` have been checked: see open_engine(). Throws UnavailableError where there is no GPU, or no driver for it,
 // with the reason.
@@ -22,8 +15,5 @@ std::unique_ptr<Engine> open_cuda_engine(EngineOptions options);
 
 // Opens the GPUs for an engine whose runs span processes. Throws as open_cuda_engine() does.
 std::unique_ptr<threads::ProcessDevices> open_process_gpus();
-
-// Returns the versions of CUDA, cuBLAS and NCCL that the engine was built with.
-LibraryVersions cuda_libraries();
 
 }  // namespace tandem

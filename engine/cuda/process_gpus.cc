@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "engine/cuda/cuda_device.h"
-#include "engine/cuda/cuda_engine.h"
+#include "engine/cuda/cuda_engine_info.h"
 #include "engine/cuda/cuda_error.h"
 #include "engine/cuda/launch_turn.h"
 

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "engine/kernels/element_types.h"
-#include "engine/kernels/kernels.h"
 
 namespace tandem {
 namespace {

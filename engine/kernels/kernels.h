@@ -3,8 +3,6 @@
 // GEMM is OpenBLAS restricted to one thread; the rest are loops the compiler vectorises.
 #pragma once
 
-#include <string>
-
 #include "engine/collective.h"
 #include "engine/op.h"
 
@@ -15,9 +13,5 @@ void execute(const Kernel& kernel);
 
 // to[i] = reduction(to[i], from[i]) over `count` elements of `dtype`; the inner loop of collectives.
 void accumulate(DType dtype, Reduction reduction, void* to, const void* from, std::int64_t count);
-
-// Says what multiplies matrices, for Timeline::settings: "OpenBLAS 0.3.21 ..., core Zen, 1 thread".
-std::string blas_description();
-std::string blas_version();  // "0.3.21"
 
 }  // namespace tandem

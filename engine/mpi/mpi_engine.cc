@@ -11,7 +11,7 @@
 #include "engine/cpu/host_memory.h"
 #include "engine/cpu/processor.h"
 #include "engine/cpu/slow_down.h"
-#include "engine/kernels/kernels.h"
+#include "engine/kernels/gemm.h"
 #include "engine/mpi/clocks.h"
 #include "engine/mpi/gathered_records.h"
 #include "engine/mpi/rank_machines.h"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "scenarios/calibration/findings.h"
 #include "scenarios/calibration/pool.h"
-#include "scenarios/calibration/program.h"
 
 namespace tandem::calibration {
 

@@ -11,22 +11,9 @@
 
 #include "engine/engine.h"
 #include "reports/collective_table.h"
+#include "scenarios/collectives/collective_sweep.h"
 
 namespace tandem {
-
-struct CollectiveSweep {
-  CollectiveKind kind = CollectiveKind::all_reduce;
-  DType dtype = DType::f32;
-  Reduction reduction = Reduction::sum;
-  int root = 0;
-  // Sizes as nccl-tests defines them: the larger of a rank's input and output. Each is rounded down to whole elements,
-  // and for collectives whose ranks hold parts to whole elements of each part. Sizes that are rounded down to 0 are not
-  // timed.
-  std::vector<std::int64_t> sizes{};
-  int warmup = 5;
-  int iterations = 20;
-  bool checks_values = true;  // before the timed calls, where the engine carries values
-};
 
 // The devices that take part: `devices` of each of `workers` machines.
 struct CollectiveJob {

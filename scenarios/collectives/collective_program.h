@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/worker.h"
-#include "scenarios/collectives/collective_job.h"
+#include "scenarios/collectives/collective_sweep.h"
 
 namespace tandem::collectives {
 

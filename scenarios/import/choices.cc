@@ -51,6 +51,20 @@ std::string dividing_strategy() {
 
 }  // namespace
 
+std::string text_of(ImportKind kind) {
+  switch (kind) {
+    case ImportKind::scenario:
+      return "a scenario";
+    case ImportKind::hugging_face:
+      return "a Hugging Face configuration";
+    case ImportKind::megatron:
+      return "arguments of Megatron-LM";
+    case ImportKind::trace:
+      return "a trace";
+  }
+  TANDEM_UNREACHABLE("a kind of file");
+}
+
 bool divides_parameters(const std::string& strategy) {
   const StrategyInfo* info = find_strategy(strategy);
   return info != nullptr && info->division && info->division->axis == &ParallelOptions::data;

@@ -1,12 +1,31 @@
-// Decides which options of an import apply to which kinds of file.
+// The options of an import, and which of them apply to which kinds of file.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
-#include "scenarios/import/import.h"
+#include "scenarios/import/input_file.h"
 #include "scenarios/import/yaml_writer.h"
 
 namespace tandem {
+
+// What a file of another program does not say. Empty or 0 means a usual value, which is reported as assumed.
+struct ImportChoices {
+  std::int64_t tokens = 0;  // of a sequence
+  int batch = 0;            // of all replicas together
+  std::string dtype{};
+  std::string optimizer{};
+  std::string strategy{};
+  std::string topology{};  // a name of the catalog, or a file
+  int devices = 0;         // of a machine
+  int workers = 0;
+  std::string gpu{};              // the product of a topology file's GPUs
+  int ranks = 0;                  // of a trace whose files do not say how many there are; 0: devices x workers
+  bool recompute = false;         // activations of blocks
+  std::int64_t bucket_bytes = 0;  // of gradients that a trace's ranks reduce together
+};
+
+std::string text_of(ImportKind kind);  // "a Hugging Face configuration"
 
 // Throws InputError for an option that has no meaning for files of that kind.
 void check_choices(const std::string& file, ImportKind kind, const ImportChoices& choices);

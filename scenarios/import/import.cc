@@ -292,20 +292,6 @@ ImportKind InputFile::kind() const {
   return *kind_;
 }
 
-std::string text_of(ImportKind kind) {
-  switch (kind) {
-    case ImportKind::scenario:
-      return "a scenario";
-    case ImportKind::hugging_face:
-      return "a Hugging Face configuration";
-    case ImportKind::megatron:
-      return "arguments of Megatron-LM";
-    case ImportKind::trace:
-      return "a trace";
-  }
-  TANDEM_UNREACHABLE("a kind of file");
-}
-
 Imported import_file(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
   check_choices(file.name(), file.kind(), options);
   const std::string model = model_file.empty() ? file.path().filename().string() : model_file;

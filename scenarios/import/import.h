@@ -9,27 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/import/choices.h"
 #include "scenarios/import/input_file.h"
 
 namespace tandem {
-
-std::string text_of(ImportKind kind);  // "a Hugging Face configuration"
-
-// What a file of another program does not say. Empty or 0 means a usual value, which is reported as assumed.
-struct ImportChoices {
-  std::int64_t tokens = 0;  // of a sequence
-  int batch = 0;            // of all replicas together
-  std::string dtype{};
-  std::string optimizer{};
-  std::string strategy{};
-  std::string topology{};  // a name of the catalog, or a file
-  int devices = 0;         // of a machine
-  int workers = 0;
-  std::string gpu{};              // the product of a topology file's GPUs
-  int ranks = 0;                  // of a trace whose files do not say how many there are; 0: devices x workers
-  bool recompute = false;         // activations of blocks
-  std::int64_t bucket_bytes = 0;  // of gradients that a trace's ranks reduce together
-};
 
 struct Imported {
   ImportKind kind = ImportKind::scenario;

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/validation/training.h"
+#include "scenarios/validation/training_file.h"
+#include "scenarios/validation/training_replay.h"
 
 namespace tandem::validation {
 

@@ -2,10 +2,6 @@
 
 #include <numeric>
 
-#include "scenarios/workloads/layers.h"
-#include "scenarios/workloads/mlp.h"
-#include "scenarios/workloads/trainable.h"
-
 namespace tandem {
 
 float sum_of_elements(const Tensor& tensor) {
@@ -15,15 +11,6 @@ float sum_of_elements(const Tensor& tensor) {
   }
   const std::span<const double> values = tensor.values<double>();
   return static_cast<float>(std::accumulate(values.begin(), values.end(), 0.0));
-}
-
-std::unique_ptr<Workload> make_workload(const WorkloadSettings& settings, Strategy& strategy) {
-  if (const auto* mlp = std::get_if<MlpSettings>(&settings.kind)) {
-    return std::make_unique<MlpWorkload>(*mlp, settings.batch, strategy);
-  }
-  const bool are_tensors = std::get<LayersSettings>(settings.kind).variables_are_tensors;
-  return std::make_unique<LayersWorkload>(trainable_model(settings, strategy.extended().worker()), are_tensors,
-                                          settings.batch, strategy);
 }
 
 void train_steps(Workload& workload, Worker& worker, int steps,

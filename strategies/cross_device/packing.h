@@ -4,7 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "strategies/cross_device/cross_device_ops.h"
+#include "engine/device.h"
+#include "strategies/base/options.h"
+#include "strategies/cross_device/reduction.h"
 
 namespace tandem {
 

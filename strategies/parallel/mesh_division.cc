@@ -7,7 +7,7 @@
 #include "strategies/base/errors.h"
 #include "strategies/parallel/gradient_buckets.h"
 #include "strategies/parallel/layer_division.h"
-#include "strategies/parallel/mesh_training.h"
+#include "strategies/parallel/range.h"
 
 namespace tandem {
 namespace {
@@ -153,12 +153,6 @@ std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions&
   const int replica = rank / of_replica % options.data;
   return {rank / (of_replica * options.data), rank % options.tensor,
           part_of(options.batch, options.data, replica).count};
-}
-
-std::unique_ptr<DividedTraining> MeshDivision::train(Worker& worker, TrainableModel& model,
-                                                     const ParallelOptions& options) const {
-  if (const auto found = problem({model.model(), model.settings(), options})) throw ValueError(found->message);
-  return std::make_unique<MeshTraining>(worker, model, options, *this);
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strategies/base/errors.h"
 #include "strategies/values/host_values.h"
 
 namespace tandem {
@@ -106,6 +107,12 @@ LinearTensors MeshTraining::read_layer(std::size_t layer) {
     }
   }
   return whole;
+}
+
+std::unique_ptr<DividedTraining> MeshDivision::train(Worker& worker, TrainableModel& model,
+                                                     const ParallelOptions& options) const {
+  if (const auto found = problem({model.model(), model.settings(), options})) throw ValueError(found->message);
+  return std::make_unique<MeshTraining>(worker, model, options, *this);
 }
 
 }  // namespace tandem

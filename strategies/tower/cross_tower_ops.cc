@@ -9,7 +9,7 @@
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/cross_device/packing.h"
 #include "strategies/cross_device/small_tensors.h"
-#include "strategies/tower/strategies.h"
+#include "strategies/tower/devices.h"
 #include "strategies/variables/variable.h"
 
 namespace tandem::tower {

@@ -8,7 +8,6 @@
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/cross_device/choose.h"
-#include "strategies/cross_device/gather.h"
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/parameter_server.h"
@@ -48,10 +47,6 @@ class MirroredWithOps : public MirroredExtended {
  private:
   std::shared_ptr<CrossTowerOps> ops_;
 };
-
-Device& device_named(Worker& worker, const std::string& name) {
-  return *Destinations(name).resolve(worker).front();
-}
 
 std::vector<Device*> default_devices(Worker& worker) {
   std::vector<Device*> gpus;
@@ -163,20 +158,6 @@ std::vector<Device*> some_devices(Worker& worker, std::optional<int> num_gpus) {
 }
 
 }  // namespace
-
-std::vector<Device*> devices_by_number(Worker& worker, int num_gpus) {
-  std::vector<Device*> devices;
-  devices.reserve(static_cast<std::size_t>(std::max(0, num_gpus)));
-  for (int i = 0; i < num_gpus; ++i) devices.push_back(&device_named(worker, fmt::format("/device:GPU:{}", i)));
-  return num_gpus == 0 ? std::vector<Device*>{&worker.cpu()} : devices;
-}
-
-std::vector<DeviceId> first_devices_in_sync(Worker& worker, int count) {
-  std::vector<DeviceId> all = devices_in_sync(worker);
-  if (count == 0) return hosts_of(all);
-  std::erase_if(all, [count](const DeviceId& id) { return id.index >= count; });
-  return all;
-}
 
 MirroredStrategy::MirroredStrategy(MirroredOptions options) : MirroredStrategy(worker_of_task(), std::move(options)) {}
 

@@ -11,6 +11,7 @@
 #include "strategies/cluster/cluster_resolver.h"
 #include "strategies/one_device.h"
 #include "strategies/tower/cross_tower_ops.h"
+#include "strategies/tower/devices.h"
 #include "strategies/tower/distribution_strategy.h"
 #include "strategies/tower/variables.h"
 
@@ -99,11 +100,5 @@ class ParameterServerStrategy final : public DistributionStrategy {
   Worker* worker_;
   bool is_configured_ = false;
 };
-
-// Returns GPU:0 and so on of this worker, or for num_gpus = 0 its CPU:0.
-std::vector<Device*> devices_by_number(Worker& worker, int num_gpus);
-
-// Returns the first `count` compute devices of every worker that trains, or for 0 each one's CPU:0, the chief's first.
-std::vector<DeviceId> first_devices_in_sync(Worker& worker, int count);
 
 }  // namespace tandem::tower

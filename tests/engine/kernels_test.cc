@@ -1,4 +1,5 @@
 #include "engine/kernels/kernels.h"
+#include "engine/kernels/gemm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/sim/collectives/nccl/link_unit.h"
-#include "engine/sim/collectives/nccl/survey.h"
+#include "engine/sim/collectives/nccl/surveyor.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"
 

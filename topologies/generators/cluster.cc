@@ -152,24 +152,6 @@ Figure assumed(double value, std::string source) {
 
 }  // namespace
 
-std::string_view name_of(FabricKind kind) {
-  switch (kind) {
-    case FabricKind::single_switch:
-      return "switch";
-    case FabricKind::leaf_spine:
-      return "leaf_spine";
-    case FabricKind::rail:
-      return "rail";
-    case FabricKind::fat_tree:
-      return "fat_tree";
-    case FabricKind::torus:
-      return "torus";
-    case FabricKind::dragonfly:
-      return "dragonfly";
-  }
-  TANDEM_UNREACHABLE("a FabricKind outside its enumerators");
-}
-
 Topology make_cluster(const Topology& node, int workers, const Fabric& fabric, std::string name) {
   if (name.empty()) name = std::to_string(workers) + "x " + node.name();
   return ClusterBuilder(node, workers, fabric, std::move(name)).build();

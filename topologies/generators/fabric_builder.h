@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "topologies/generators/cluster.h"
+#include "topologies/generators/fabric.h"
 
 namespace tandem {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/sim/collectives/nccl/plan.h"
+#include "engine/sim/collectives/nccl/surveyor.h"
 
 namespace tandem::sim::nccl {
 

@@ -1,13 +1,10 @@
-// Reads from a topology what decides how NCCL runs on a group of its GPUs.
+// What decides how NCCL runs on a group of GPUs.
 #pragma once
 
-#include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/sim/collectives/nccl/machine.h"
-#include "topologies/routing.h"
 #include "topologies/topology.h"
 
 namespace tandem::sim::nccl {
@@ -30,24 +27,6 @@ struct Survey {
   std::vector<const LinkModel*> with_latency{};
   int without_nvlink = -1;   // a GPU that lacks the links to NVSwitches that others of its domain have; -1: none
   bool hop_is_known = true;  // the latency that the network's software adds: stated, or none by the kind of network
-};
-
-class DomainMap;
-
-// Surveys many groups of one topology, at which it looks once. The topology and its router must outlive it.
-class Surveyor {
- public:
-  Surveyor(const Topology& topology, Router& router);
-  ~Surveyor();
-  Surveyor(const Surveyor&) = delete;
-  Surveyor& operator=(const Surveyor&) = delete;
-
-  // `gpus`: at least one, all different. Throws tandem::Error where two of them have no path.
-  Survey survey(std::span<const NodeIndex> gpus) const;
-
- private:
-  const Topology& topology_;
-  std::unique_ptr<DomainMap> map_;
 };
 
 }  // namespace tandem::sim::nccl

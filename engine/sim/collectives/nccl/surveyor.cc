@@ -1,4 +1,4 @@
-#include "engine/sim/collectives/nccl/survey.h"
+#include "engine/sim/collectives/nccl/surveyor.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,10 @@
-#include "cli/exit_codes.h"
+#include "cli/outcome.h"
 
 #include <iostream>
 #include <new>
 
 #include "cli/error_format.h"
+#include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "engine/launched_job.h"

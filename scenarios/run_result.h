@@ -1,0 +1,20 @@
+// What a run of a scenario gives.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "reports/report.h"
+#include "topologies/topology.h"
+
+namespace tandem {
+
+struct RunResult {
+  Report report;
+  Timeline timeline;
+  std::shared_ptr<const Topology> topology{};  // null: this machine, without figures
+  std::vector<int> machines{};                 // of the topology, by worker
+};
+
+}  // namespace tandem

@@ -1,0 +1,15 @@
+// What replaying tables of training runs gives.
+#pragma once
+
+#include <vector>
+
+#include "reports/validation.h"
+
+namespace tandem::validation {
+
+struct TrainingReplay {
+  std::vector<TrainingPoint> points;
+  std::vector<LeftOut> left_out;
+};
+
+}  // namespace tandem::validation
