@@ -11,7 +11,7 @@
 #include "cli/exit_codes.h"
 #include "cli/load.h"
 #include "cli/output.h"
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "scenarios/calibration/calibration_report.h"
 #include "scenarios/calibration/measurement_files.h"
 #include "topologies/base/shown.h"

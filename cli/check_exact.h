@@ -5,8 +5,8 @@
 
 #include "cli/check_flags.h"
 #include "cli/progress_line.h"
-#include "reports/history.h"
-#include "reports/suite.h"
+#include "reports/checks/history.h"
+#include "reports/checks/suite.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/common_options.h"
-#include "reports/check.h"
-#include "reports/paired_gate.h"
+#include "reports/checks/check.h"
+#include "reports/checks/paired_gate.h"
 
 namespace tandem {
 

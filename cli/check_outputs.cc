@@ -8,7 +8,7 @@
 
 #include "cli/check_history.h"
 #include "cli/output.h"
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "topologies/base/error.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/whole_file.h"

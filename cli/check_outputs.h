@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/check_flags.h"
-#include "reports/suite.h"
+#include "reports/checks/suite.h"
 
 namespace tandem {
 

@@ -10,8 +10,8 @@
 #include "cli/launched_report.h"
 #include "cli/phase.h"
 #include "cli/verdicts.h"
-#include "reports/report_text.h"
-#include "reports/statistics.h"
+#include "reports/base/statistics.h"
+#include "reports/run/report_text.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

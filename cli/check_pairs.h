@@ -8,8 +8,8 @@
 
 #include "cli/check_flags.h"
 #include "cli/progress_line.h"
-#include "reports/paired_check.h"
-#include "reports/suite.h"
+#include "reports/checks/paired_check.h"
+#include "reports/checks/suite.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {

@@ -16,7 +16,7 @@
 #include "cli/interrupt.h"
 #include "cli/load.h"
 #include "engine/engine_info.h"
-#include "reports/signed_rank.h"
+#include "reports/base/signed_rank.h"
 #include "topologies/base/error.h"
 #include "topologies/base/strict_yaml.h"
 

@@ -14,7 +14,7 @@
 #include "cli/progress_line.h"
 #include "cli/unused_flags.h"
 #include "engine/engine_info.h"
-#include "reports/nccl_tests_writer.h"
+#include "reports/nccl_tests/nccl_tests_writer.h"
 #include "scenarios/collectives/collective_job.h"
 #include "scenarios/collectives/published_tables.h"
 #include "scenarios/collectives/sweep_sizes.h"

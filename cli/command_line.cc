@@ -15,7 +15,7 @@
 #include "cli/outcome.h"
 #include "cli/usage.h"
 #include "engine/launched_job.h"
-#include "reports/report.h"
+#include "reports/run/report.h"
 
 namespace tandem {
 namespace {

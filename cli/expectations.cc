@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/exit_codes.h"
-#include "reports/text_table.h"
+#include "reports/base/text_table.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/report.h"
-#include "reports/suite.h"
+#include "reports/checks/suite.h"
+#include "reports/run/report.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "reports/history.h"
+#include "reports/checks/history.h"
 #include "reports/pages/page.h"
 #include "topologies/base/error.h"
 

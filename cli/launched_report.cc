@@ -6,7 +6,7 @@
 
 #include "cli/exit_codes.h"
 #include "cli/launch.h"
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

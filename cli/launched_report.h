@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/report.h"
+#include "reports/run/report.h"
 
 namespace tandem {
 

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "reports/report.h"
+#include "reports/run/report.h"
 
 namespace tandem {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/phase.h"
 #include "engine/launched_job.h"
 #include "reports/pages/page.h"
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "topologies/base/error.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/whole_file.h"

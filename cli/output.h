@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "cli/common_options.h"
-#include "reports/json_document.h"
+#include "reports/base/json_document.h"
 
 namespace tandem {
 

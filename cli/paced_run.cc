@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/interrupt.h"
-#include "reports/text_table.h"
+#include "reports/base/text_table.h"
 
 namespace tandem {
 namespace {

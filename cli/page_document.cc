@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/report_json.h"
-#include "reports/run_details.h"
+#include "reports/run/report_json.h"
+#include "reports/run/run_details.h"
 #include "scenarios/collective_limits.h"
 
 namespace tandem {

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "engine/launched_job.h"
-#include "reports/report_text.h"
-#include "reports/text_table.h"
+#include "reports/base/text_table.h"
+#include "reports/run/report_text.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {

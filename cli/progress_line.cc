@@ -8,7 +8,7 @@
 
 #include "engine/launched_job.h"
 #include "engine/run_phase.h"
-#include "reports/work_estimate.h"
+#include "reports/base/work_estimate.h"
 
 namespace tandem {
 

@@ -13,7 +13,7 @@
 
 #include "cli/common_options.h"
 #include "cli/interrupt.h"
-#include "reports/progress.h"
+#include "reports/base/progress.h"
 
 namespace tandem {
 

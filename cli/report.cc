@@ -9,9 +9,9 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/serve.h"
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
 #include "reports/pages/page.h"
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "reports/stored_text.h"
 #include "topologies/base/strict_yaml.h"  // read_input_file
 

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/json_fields.h"
-#include "reports/report_json.h"
+#include "reports/base/json_fields.h"
+#include "reports/run/report_json.h"
 #include "topologies/base/strict_yaml.h"  // read_input_file
 
 namespace tandem {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "scenarios/scenario_values.h"
 
 namespace tandem {

@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/phase.h"
 #include "cli/progress_line.h"
-#include "reports/sweep_json.h"
+#include "reports/sweep/sweep_json.h"
 #include "scenarios/sweep/sweep.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/units.h"

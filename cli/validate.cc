@@ -6,9 +6,9 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
-#include "reports/known_errors.h"
-#include "reports/report_json.h"
-#include "reports/training_errors.h"
+#include "reports/run/known_errors.h"
+#include "reports/run/report_json.h"
+#include "reports/validation/training_errors.h"
 #include "scenarios/validation/validate.h"
 #include "topologies/base/strict_yaml.h"  // read_input_file
 

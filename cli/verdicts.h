@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/common_options.h"
-#include "reports/suite.h"
+#include "reports/checks/suite.h"
 
 namespace tandem {
 

@@ -6,7 +6,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "engine/engine_info.h"
-#include "reports/report.h"
+#include "reports/run/report.h"
 
 namespace tandem {
 

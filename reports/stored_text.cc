@@ -5,18 +5,18 @@
 
 #include <array>
 
-#include "reports/check.h"
-#include "reports/compare.h"
-#include "reports/exploration.h"
-#include "reports/history.h"
-#include "reports/json_fields.h"
-#include "reports/paired_check.h"
-#include "reports/report_json.h"
-#include "reports/report_text.h"
-#include "reports/run_comparison.h"
-#include "reports/strategy_comparison.h"
-#include "reports/suite.h"
-#include "reports/sweep_json.h"
+#include "reports/base/json_fields.h"
+#include "reports/checks/check.h"
+#include "reports/checks/history.h"
+#include "reports/checks/paired_check.h"
+#include "reports/checks/suite.h"
+#include "reports/comparison/compare.h"
+#include "reports/comparison/exploration.h"
+#include "reports/comparison/run_comparison.h"
+#include "reports/comparison/strategy_comparison.h"
+#include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
+#include "reports/sweep/sweep_json.h"
 
 namespace tandem {
 namespace {

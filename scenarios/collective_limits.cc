@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "engine/collective.h"
-#include "reports/collective_waits.h"
+#include "reports/timeline/collective_waits.h"
 #include "scenarios/calibration/link_limits.h"
 
 namespace tandem {

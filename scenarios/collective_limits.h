@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "reports/run_details.h"
+#include "reports/run/run_details.h"
 #include "scenarios/run_result.h"
 
 namespace tandem {

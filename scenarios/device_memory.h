@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "reports/memory_need.h"
+#include "reports/run/memory_need.h"
 #include "scenarios/job.h"
 
 namespace tandem {

@@ -1,8 +1,8 @@
 // Tells how wrong predictions like that of a job have been.
 #pragma once
 
-#include "reports/error_bands.h"
-#include "reports/report.h"
+#include "reports/run/error_bands.h"
+#include "reports/run/report.h"
 #include "scenarios/job.h"
 
 namespace tandem {

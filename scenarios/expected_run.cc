@@ -1,7 +1,7 @@
 #include "scenarios/expected_run.h"
 
 #include "engine/engine_info.h"
-#include "reports/expectation.h"
+#include "reports/run/expectation.h"
 #include "scenarios/words.h"
 
 namespace tandem {

@@ -1,7 +1,7 @@
 // Compares a measured run with the model's run of the same scenario, so that people see whether its figures are normal.
 #pragma once
 
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "scenarios/runner.h"
 #include "scenarios/scenario.h"
 #include "scenarios/scenario_flags.h"

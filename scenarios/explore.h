@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "reports/exploration.h"
+#include "reports/comparison/exploration.h"
 #include "scenarios/runner.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "scenarios/scenario.h"
 #include "scenarios/tasks.h"
 #include "strategies/parallel/parallel_options.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "scenarios/job.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"

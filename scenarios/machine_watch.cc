@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "engine/launched_job.h"
-#include "reports/statistics.h"
+#include "reports/base/statistics.h"
 
 namespace tandem {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "scenarios/job.h"
 
 namespace tandem {

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "reports/error_bands.h"
-#include "reports/op_time.h"
-#include "reports/work_counts.h"
+#include "reports/run/error_bands.h"
+#include "reports/run/work_counts.h"
+#include "reports/timeline/op_time.h"
 #include "scenarios/collective_limits.h"
 #include "scenarios/expected_error.h"
 #include "scenarios/import/trace.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "scenarios/job.h"
 #include "scenarios/training.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "topologies/topology.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "engine/worker.h"
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "scenarios/job.h"
 #include "strategies/variables/stored_variable.h"
 

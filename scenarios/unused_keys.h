@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "scenarios/job.h"
 
 namespace tandem {

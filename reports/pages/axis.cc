@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/text_table.h"
+#include "reports/base/text_table.h"
 #include "topologies/base/units.h"
 
 namespace tandem::pages {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reports/pages/axis.h"
-#include "reports/run_details.h"
+#include "reports/run/run_details.h"
 
 namespace tandem::pages {
 

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/check.h"
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
+#include "reports/base/text_table.h"
+#include "reports/checks/check.h"
+#include "reports/checks/paired_check.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
-#include "reports/paired_check.h"
-#include "reports/report_text.h"
-#include "reports/text_table.h"
+#include "reports/run/report_text.h"
 
 namespace tandem::pages {
 namespace {

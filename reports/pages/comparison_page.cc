@@ -5,14 +5,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "reports/compare.h"
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
+#include "reports/base/text_table.h"
+#include "reports/comparison/compare.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
-#include "reports/report_json.h"
-#include "reports/report_text.h"
-#include "reports/text_table.h"
+#include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
 
 namespace tandem::pages {
 namespace {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <map>
 
+#include "reports/base/text_table.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/plot.h"
-#include "reports/report_text.h"
-#include "reports/text_table.h"
+#include "reports/run/report_text.h"
 
 namespace tandem::pages {
 namespace {

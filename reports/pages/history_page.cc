@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
+#include "reports/base/statistics.h"
+#include "reports/base/text_table.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/page.h"
 #include "reports/pages/sections.h"
-#include "reports/statistics.h"
-#include "reports/text_table.h"
 
 namespace tandem::pages {
 namespace {

@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
+#include "reports/base/text_table.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/plot.h"
-#include "reports/text_table.h"
 #include "topologies/topology.h"
 
 namespace tandem::pages {

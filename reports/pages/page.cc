@@ -6,11 +6,11 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
+#include "reports/base/text_table.h"
 #include "reports/pages/assets.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
-#include "reports/text_table.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

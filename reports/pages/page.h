@@ -10,7 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "reports/json_document.h"
+#include "reports/base/json_document.h"
 
 namespace tandem {
 

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
+#include "reports/comparison/run_comparison.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
-#include "reports/report_text.h"
-#include "reports/run_comparison.h"
+#include "reports/run/report_text.h"
 
 namespace tandem::pages {
 

@@ -2,13 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
+#include "reports/base/text_table.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
-#include "reports/report_json.h"
-#include "reports/report_text.h"
-#include "reports/text_table.h"
+#include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
 #include "topologies/base/units.h"
 
 namespace tandem::pages {

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <map>
 
-#include "reports/explanation_text.h"
+#include "reports/base/text_table.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
-#include "reports/report_text.h"
-#include "reports/text_table.h"
+#include "reports/run/explanation_text.h"
+#include "reports/run/report_text.h"
 #include "topologies/base/units.h"
 
 namespace tandem::pages {

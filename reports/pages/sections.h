@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "reports/json_document.h"
-#include "reports/report.h"
-#include "reports/run_details.h"
+#include "reports/base/json_document.h"
+#include "reports/run/report.h"
+#include "reports/run/run_details.h"
 
 namespace tandem {
 class JsonField;

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "reports/base/text_table.h"
+#include "reports/comparison/strategy_comparison.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
-#include "reports/report_text.h"
-#include "reports/strategy_comparison.h"
-#include "reports/text_table.h"
+#include "reports/run/report_text.h"
 
 namespace tandem::pages {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
+#include "reports/base/text_table.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
-#include "reports/text_table.h"
 
 namespace tandem::pages {
 namespace {

@@ -4,12 +4,12 @@
 #include <limits>
 #include <set>
 
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
+#include "reports/base/text_table.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
 #include "reports/pages/sweep_points.h"
-#include "reports/text_table.h"
 #include "topologies/price.h"
 
 namespace tandem::pages {

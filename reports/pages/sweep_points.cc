@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <map>
 
-#include "reports/model_work_json.h"
+#include "reports/base/text_table.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
-#include "reports/sweep_table.h"
-#include "reports/text_table.h"
+#include "reports/run/model_work_json.h"
+#include "reports/sweep/sweep_table.h"
 
 namespace tandem::pages {
 namespace {

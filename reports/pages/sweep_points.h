@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
 #include "reports/pages/plot.h"
 
 namespace tandem::pages {

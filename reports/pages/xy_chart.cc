@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/base/text_table.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/plot.h"
-#include "reports/text_table.h"
 
 namespace tandem::pages {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "reports/text_table.h"
+#include "reports/base/text_table.h"
 
 namespace tandem {
 namespace {

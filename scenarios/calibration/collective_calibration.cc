@@ -11,8 +11,8 @@
 #include <tuple>
 
 #include "engine/collective_fit.h"
-#include "reports/statistics.h"
-#include "reports/text_table.h"
+#include "reports/base/statistics.h"
+#include "reports/base/text_table.h"
 #include "scenarios/calibration/link_limits.h"
 #include "topologies/base/units.h"
 

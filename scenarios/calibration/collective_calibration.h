@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/collective_table.h"
+#include "reports/nccl_tests/collective_table.h"
 #include "scenarios/calibration/link_limits.h"
 #include "scenarios/calibration/link_times.h"
 #include "topologies/topology.h"

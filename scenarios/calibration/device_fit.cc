@@ -6,7 +6,7 @@
 #include <map>
 
 #include "engine/engine_info.h"
-#include "reports/text_table.h"
+#include "reports/base/text_table.h"
 #include "scenarios/calibration/device_limits.h"
 #include "scenarios/calibration/slower_devices.h"
 #include "scenarios/runner.h"

@@ -6,9 +6,9 @@
 #include <map>
 #include <tuple>
 
-#include "reports/nccl_tests_reader.h"
-#include "reports/report_json.h"
-#include "reports/report_text.h"
+#include "reports/nccl_tests/nccl_tests_reader.h"
+#include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
 #include "scenarios/validation/measurement_file.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/topology_yaml.h"

@@ -1,5 +1,5 @@
 // Reads files of measurements. The content of a file tells its kind:
-//   the output of nccl-tests or `tandem collectives`, as text or JSON (reports/nccl_tests_reader.h)
+//   the output of nccl-tests or `tandem collectives`, as text or JSON (reports/nccl_tests/nccl_tests_reader.h)
 //   published measurements (scenarios/validation/measurement_file.h)
 //   a report of a real run (tandem run --json)
 //   a topology with measured collectives (tandem calibrate)
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/collective_table.h"
+#include "reports/nccl_tests/collective_table.h"
 #include "scenarios/calibration/device_fit.h"
 
 namespace tandem {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "reports/collective_table.h"
+#include "reports/nccl_tests/collective_table.h"
 #include "scenarios/collectives/collective_sweep.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "reports/nccl_tests_reader.h"
+#include "reports/nccl_tests/nccl_tests_reader.h"
 #include "scenarios/named_files.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"

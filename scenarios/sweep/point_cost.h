@@ -2,7 +2,7 @@
 // the ops of a step. Good enough to plan a sweep; docs/sweep.md says how far off it is.
 #pragma once
 
-#include "reports/sweep_table.h"
+#include "reports/sweep/sweep_table.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/sweep_table.h"
+#include "reports/sweep/sweep_table.h"
 #include "scenarios/shared_parts.h"
 #include "scenarios/sweep/sweep_space.h"
 

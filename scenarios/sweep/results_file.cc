@@ -11,9 +11,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "reports/json_fields.h"
-#include "reports/report_json.h"
-#include "reports/sweep_json.h"
+#include "reports/base/json_fields.h"
+#include "reports/run/report_json.h"
+#include "reports/sweep/sweep_json.h"
 #include "topologies/base/whole_file.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/sweep_table.h"
+#include "reports/sweep/sweep_table.h"
 
 namespace tandem {
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "engine/engine_info.h"
-#include "reports/work_estimate.h"
+#include "reports/base/work_estimate.h"
 #include "scenarios/runner.h"
 #include "scenarios/sweep/point_cost.h"
 #include "scenarios/sweep/point_runner.h"

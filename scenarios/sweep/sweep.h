@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/launched_job.h"
-#include "reports/sweep_table.h"
+#include "reports/sweep/sweep_table.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {

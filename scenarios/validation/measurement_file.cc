@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/nccl_tests_json.h"
+#include "reports/nccl_tests/nccl_tests_json.h"
 
 namespace tandem::validation {
 namespace {

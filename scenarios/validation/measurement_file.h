@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/collective_table.h"
+#include "reports/nccl_tests/collective_table.h"
 #include "scenarios/validation/replay_machine.h"
 
 namespace tandem::validation {

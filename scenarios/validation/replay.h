@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/validation.h"
+#include "reports/validation/validation.h"
 #include "scenarios/validation/measurement_file.h"
 
 namespace tandem::validation {

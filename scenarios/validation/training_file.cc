@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "engine/engine_info.h"
-#include "reports/nccl_tests_json.h"
+#include "reports/nccl_tests/nccl_tests_json.h"
 #include "scenarios/parallel_settings.h"
 #include "scenarios/shared_parts.h"
 #include "scenarios/strategy_reader.h"

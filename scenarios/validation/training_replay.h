@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "reports/validation.h"
+#include "reports/validation/validation.h"
 
 namespace tandem::validation {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "reports/validation.h"
+#include "reports/validation/validation.h"
 #include "scenarios/validation/protocols.h"
 
 namespace tandem {

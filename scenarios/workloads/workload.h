@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "engine/worker.h"
-#include "reports/report.h"
+#include "reports/run/report.h"
 #include "scenarios/scenario.h"
 #include "strategies/base/strategy.h"
 

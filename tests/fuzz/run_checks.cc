@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "reports/report_json.h"
-#include "reports/report_text.h"
+#include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
 #include "scenarios/runner.h"
 #include "scenarios/sweep/sweep.h"
 

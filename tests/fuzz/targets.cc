@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "reports/history.h"
-#include "reports/json_document.h"
-#include "reports/nccl_tests_reader.h"
+#include "reports/base/json_document.h"
+#include "reports/checks/history.h"
+#include "reports/nccl_tests/nccl_tests_reader.h"
 #include "reports/pages/page.h"
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "reports/stored_text.h"
 #include "scenarios/import/chakra.h"
 #include "scenarios/import/hugging_face.h"

@@ -1,4 +1,4 @@
-#include "reports/change_points.h"
+#include "reports/base/change_points.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

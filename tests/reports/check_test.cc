@@ -1,4 +1,4 @@
-#include "reports/check.h"
+#include "reports/checks/check.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "reports/chrome_trace.h"
+#include "reports/timeline/chrome_trace.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "reports/collective_waits.h"
+#include "reports/timeline/collective_waits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "reports/compare.h"
+#include "reports/comparison/compare.h"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

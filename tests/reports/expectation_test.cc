@@ -1,13 +1,13 @@
-#include "reports/expectation.h"
+#include "reports/run/expectation.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
-#include "reports/explanation_text.h"
-#include "reports/known_errors.h"
-#include "reports/report_json.h"
+#include "reports/run/explanation_text.h"
+#include "reports/run/known_errors.h"
+#include "reports/run/report_json.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

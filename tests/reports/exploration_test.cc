@@ -1,5 +1,5 @@
 // What an exploration of schedules compares, and how it is printed.
-#include "reports/exploration.h"
+#include "reports/comparison/exploration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

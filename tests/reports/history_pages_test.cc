@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/pages/page.h"
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "tests/reports/testing.h"
 #include "topologies/base/error.h"
 

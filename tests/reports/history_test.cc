@@ -1,5 +1,5 @@
 // Histories: how often their verdicts are wrong, and their series.
-#include "reports/history.h"
+#include "reports/checks/history.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

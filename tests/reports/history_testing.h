@@ -1,6 +1,6 @@
 #pragma once
 
-#include "reports/history.h"
+#include "reports/checks/history.h"
 
 namespace tandem {
 

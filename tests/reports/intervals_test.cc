@@ -1,4 +1,4 @@
-#include "reports/intervals.h"
+#include "reports/base/intervals.h"
 
 #include <gtest/gtest.h>
 

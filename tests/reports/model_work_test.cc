@@ -1,14 +1,14 @@
-#include "reports/model_work.h"
+#include "reports/run/model_work.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "reports/report_json.h"
-#include "reports/report_text.h"
-#include "reports/sweep_json.h"
-#include "reports/sweep_table.h"
+#include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
+#include "reports/sweep/sweep_json.h"
+#include "reports/sweep/sweep_table.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

@@ -1,6 +1,6 @@
 // The corpus of tests/reports/nccl_tests: good/ is read as it says here, each file of broken/ reports exactly what the
 // .expect file beside it says.
-#include "reports/nccl_tests_reader.h"
+#include "reports/nccl_tests/nccl_tests_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,15 +5,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/check.h"
-#include "reports/compare.h"
-#include "reports/history.h"
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
+#include "reports/checks/check.h"
+#include "reports/checks/history.h"
+#include "reports/checks/paired_check.h"
+#include "reports/checks/suite.h"
+#include "reports/comparison/compare.h"
 #include "reports/pages/page.h"
-#include "reports/paired_check.h"
-#include "reports/report_json.h"
-#include "reports/run_details.h"
-#include "reports/suite.h"
+#include "reports/run/report_json.h"
+#include "reports/run/run_details.h"
 #include "tests/reports/testing.h"
 #include "topologies/base/error.h"
 

@@ -7,15 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "reports/check.h"
-#include "reports/compare.h"
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
+#include "reports/checks/check.h"
+#include "reports/comparison/compare.h"
 #include "reports/pages/assets.h"
 #include "reports/pages/axis.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
-#include "reports/report_json.h"
-#include "reports/run_details.h"
+#include "reports/run/report_json.h"
+#include "reports/run/run_details.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // Verdicts over pairs of launches, and how often they are wrong.
-#include "reports/paired_check.h"
+#include "reports/checks/paired_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

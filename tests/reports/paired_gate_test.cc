@@ -1,12 +1,12 @@
 // What decides a check of pairs: exact counts, processor time, wall-clock time.
-#include "reports/paired_gate.h"
+#include "reports/checks/paired_gate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "reports/op_time.h"
+#include "reports/timeline/op_time.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "reports/progress.h"
+#include "reports/base/progress.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

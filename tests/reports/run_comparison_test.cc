@@ -1,4 +1,4 @@
-#include "reports/run_comparison.h"
+#include "reports/comparison/run_comparison.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "reports/run_details.h"
+#include "reports/run/run_details.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

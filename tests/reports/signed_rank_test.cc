@@ -1,5 +1,5 @@
 // The exact signed-rank test against published tables, an enumeration of all signs, and worked examples.
-#include "reports/signed_rank.h"
+#include "reports/base/signed_rank.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "reports/step_path.h"
+#include "reports/run/step_path.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,15 +1,15 @@
-#include "reports/step_time.h"
+#include "reports/timeline/step_time.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "reports/compare.h"
-#include "reports/history.h"
-#include "reports/report_json.h"
-#include "reports/report_text.h"
-#include "reports/sweep_table.h"
+#include "reports/checks/history.h"
+#include "reports/comparison/compare.h"
+#include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
+#include "reports/sweep/sweep_table.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

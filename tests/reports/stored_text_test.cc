@@ -7,16 +7,16 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/check.h"
-#include "reports/compare.h"
-#include "reports/exploration.h"
-#include "reports/history.h"
-#include "reports/json_fields.h"
-#include "reports/paired_check.h"
-#include "reports/report_json.h"
-#include "reports/report_text.h"
-#include "reports/suite.h"
-#include "reports/sweep_json.h"
+#include "reports/base/json_fields.h"
+#include "reports/checks/check.h"
+#include "reports/checks/history.h"
+#include "reports/checks/paired_check.h"
+#include "reports/checks/suite.h"
+#include "reports/comparison/compare.h"
+#include "reports/comparison/exploration.h"
+#include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
+#include "reports/sweep/sweep_json.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // Strategies side by side: what the errors come to, in which order they are, and the texts and documents about it.
-#include "reports/strategy_comparison.h"
+#include "reports/comparison/strategy_comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "reports/suite.h"
+#include "reports/checks/suite.h"
 
 #include <gmock/gmock.h>
 

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/json_fields.h"
+#include "reports/base/json_fields.h"
 #include "reports/pages/page.h"
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "tests/reports/testing.h"
 #include "topologies/base/error.h"
 

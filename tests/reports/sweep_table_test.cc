@@ -1,12 +1,12 @@
-#include "reports/sweep_table.h"
+#include "reports/sweep/sweep_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "reports/json_fields.h"
-#include "reports/sweep_json.h"
+#include "reports/base/json_fields.h"
+#include "reports/sweep/sweep_json.h"
 
 namespace tandem {
 namespace {

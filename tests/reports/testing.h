@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/report.h"
+#include "reports/run/report.h"
 
 namespace tandem {
 

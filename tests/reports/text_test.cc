@@ -2,9 +2,9 @@
 
 #include <sstream>
 
-#include "reports/compare.h"
-#include "reports/report_text.h"
-#include "reports/text_table.h"
+#include "reports/base/text_table.h"
+#include "reports/comparison/compare.h"
+#include "reports/run/report_text.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

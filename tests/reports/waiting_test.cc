@@ -1,11 +1,11 @@
-#include "reports/waiting.h"
+#include "reports/timeline/waiting.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 
-#include "reports/explanation_text.h"
-#include "reports/report_json.h"
+#include "reports/run/explanation_text.h"
+#include "reports/run/report_json.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // The time left of jobs of very different sizes, on a clock of the test's own.
-#include "reports/work_estimate.h"
+#include "reports/base/work_estimate.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "reports/nccl_tests_reader.h"
-#include "reports/nccl_tests_writer.h"
+#include "reports/nccl_tests/nccl_tests_reader.h"
+#include "reports/nccl_tests/nccl_tests_writer.h"
 #include "scenarios/collectives/collective_program.h"
 #include "scenarios/collectives/published_tables.h"
 #include "scenarios/collectives/sweep_sizes.h"

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "reports/report_json.h"
-#include "reports/report_text.h"
-#include "reports/sweep_table.h"
+#include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
+#include "reports/sweep/sweep_table.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/report_text.h"
+#include "reports/run/report_text.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/expected_error.h"
 #include "scenarios/job.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "scenarios/runner.h"
 #include "scenarios/scenario_document.h"
 #include "scenarios/sweep/sweep_settings.h"

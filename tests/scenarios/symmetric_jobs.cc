@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem::symmetric {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "reports/report_json.h"
+#include "reports/run/report_json.h"
 #include "tests/scenarios/running.h"
 #include "topologies/readers/topology_yaml.h"
 

@@ -1,0 +1,22 @@
+#include "reports/run/memory_json.h"
+
+#include "reports/base/json_fields.h"
+
+namespace tandem {
+
+nlohmann::ordered_json memory_to_json(const MemoryNeed& need) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const MemoryPart& part : memory_parts()) json[part.name] = need.*part.bytes;
+  json["total"] = need.total();
+  json["available"] = need.available;
+  return json;
+}
+
+MemoryNeed memory_from_json(const JsonField& field) {
+  MemoryNeed need;
+  for (const MemoryPart& part : memory_parts()) need.*part.bytes = field.required(part.name).count();
+  need.available = field.required("available").count();
+  return need;
+}
+
+}  // namespace tandem

@@ -1,0 +1,142 @@
+#include "reports/validation/training_errors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "reports/base/statistics.h"
+#include "reports/base/text_table.h"
+#include "reports/run/error_bands.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kNear = 0.10;
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// The errors of one group of rows.
+class RowErrors {
+ public:
+  void add(const TrainingPoint& point) {
+    errors_.push_back(std::abs(point.error()));
+    if (std::abs(point.error()) > std::abs(worst_)) worst_ = point.error();
+    if (point.linear > 0) linear_.push_back(std::abs(point.linear / point.measured - 1));
+  }
+
+  // After the cells that name the group.
+  void add_cells(std::vector<std::string>& cells) const {
+    const auto near = std::count_if(errors_.begin(), errors_.end(), [](double error) { return error <= kNear; });
+    cells.push_back(fmt::to_string(errors_.size()));
+    cells.push_back(short_percent(mean_of(errors_)));
+    cells.push_back(short_percent(median_of(errors_)));
+    cells.push_back(short_percent(p95_of(errors_)));
+    cells.push_back(fmt::format("{:+.1f}", worst_ * 100));
+    cells.push_back(fmt::format("{:.0f} %", 100.0 * static_cast<double>(near) / static_cast<double>(errors_.size())));
+    cells.push_back(linear_.empty() ? "-" : short_percent(mean_of(linear_)));
+  }
+
+ private:
+  std::vector<double> errors_, linear_;
+  double worst_ = 0;  // with its sign
+};
+
+// By strategy, machines and file; an empty file means all files together.
+using RowGroups = std::map<std::tuple<std::string, std::string, std::string>, RowErrors>;
+
+// If some rows are reported apart, adds another group of all rows together.
+void add_together(const std::vector<TrainingPoint>& points, RowGroups& groups) {
+  std::map<std::pair<std::string, std::string>, std::set<bool>> kinds;
+  for (const TrainingPoint& point : points)
+    kinds[{point.strategy, nodes_text(point.nodes)}].insert(point.apart.empty());
+  for (const TrainingPoint& point : points) {
+    const std::string nodes = nodes_text(point.nodes);
+    if (kinds[{point.strategy, nodes}].size() == 2)
+      groups[{point.strategy, nodes + ", with those apart", ""}].add(point);
+  }
+}
+
+std::string summary_text(const std::vector<TrainingPoint>& points) {
+  RowGroups groups;
+  for (const TrainingPoint& point : points) {
+    const std::string nodes = nodes_text(point.nodes);
+    const std::string machines = point.apart.empty() ? nodes : fmt::format("apart: {}, {}", point.apart, nodes);
+    groups[{point.strategy, machines, ""}].add(point);
+    groups[{point.strategy, machines, point.file}].add(point);
+  }
+  add_together(points, groups);
+  TextTable table(3);
+  table.add({"strategy", "machines", "file", "rows", "mean", "median", "p95", "worst", "within 10 %", "linear: mean"});
+  table.add_rule();
+  for (const auto& [key, errors] : groups) {
+    const auto& [strategy, machines, file] = key;
+    std::vector<std::string> cells = {"", "", file};
+    if (file.empty()) cells = {strategy, machines, "all"};
+    errors.add_cells(cells);
+    table.add(std::move(cells));
+  }
+  return table.text() + "\n";
+}
+
+// Returns the absolute errors by the groups of error bands. Rows that are reported apart do not count, but those of
+// central storage, which one process always drives.
+std::map<PredictionGroup, std::vector<double>> errors_by_group(const std::vector<TrainingPoint>& points) {
+  std::map<PredictionGroup, std::vector<double>> groups;
+  for (const TrainingPoint& point : points) {
+    const auto group = prediction_group(point.compared_as, point.devices, point.nodes);
+    if (group && (point.apart.empty() || *group == PredictionGroup::central_storage)) {
+      groups[*group].push_back(std::abs(point.error()));
+    }
+  }
+  return groups;
+}
+
+std::string groups_text(const std::vector<TrainingPoint>& points) {
+  const auto groups = errors_by_group(points);
+  if (groups.empty()) return "";
+  TextTable table(1);
+  table.add({"predictions of", "rows", "median", "p95"});
+  table.add_rule();
+  for (const auto& [group, errors] : groups) {
+    table.add({std::string(name_of(group)), fmt::to_string(errors.size()), short_percent(median_of(errors)),
+               short_percent(p95_of(errors))});
+  }
+  return table.text() + "\n";
+}
+
+std::string rows_text(const std::vector<TrainingPoint>& points) {
+  TextTable table(3);
+  table.add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"});
+  table.add_rule();
+  for (const TrainingPoint& point : points) {
+    table.add({point.model, point.strategy, point.file, fmt::to_string(point.devices),
+               rate_text(point.measured, point.unit), rate_text(point.predicted, point.unit), error_text(point.error()),
+               point.linear > 0 ? error_text(point.linear / point.measured - 1) : "-"});
+  }
+  return table.text() + "\n";
+}
+
+}  // namespace
+
+std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row) {
+  if (points.empty()) return "";
+  return (by_row ? rows_text(points) : "") + summary_text(points) + groups_text(points);
+}
+
+std::vector<GroupErrors> group_errors(const std::vector<TrainingPoint>& points, bool is_fitted) {
+  std::vector<GroupErrors> all;
+  for (const auto& [group, errors] : errors_by_group(points)) {
+    all.push_back(
+        {.group = group, .is_fitted = is_fitted, .rows = static_cast<int>(errors.size()), .p95 = p95_of(errors)});
+  }
+  return all;
+}
+
+}  // namespace tandem
