@@ -1,4 +1,4 @@
-#include "scenarios/calibrate.h"
+#include "scenarios/calibration/calibrate.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,9 +18,9 @@
 #include "engine/engine_info.h"
 #include "reports/base/text_table.h"
 #include "reports/run/report_text.h"
-#include "scenarios/calibrate_cluster.h"
-#include "scenarios/launch.h"
-#include "scenarios/machine_watch.h"
+#include "scenarios/calibration/calibrate_cluster.h"
+#include "scenarios/job/launch.h"
+#include "scenarios/job/machine_watch.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/units.h"
 #include "topologies/readers/topology_yaml.h"

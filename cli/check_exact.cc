@@ -18,9 +18,9 @@
 #include "reports/base/json_fields.h"
 #include "reports/run/report_json.h"
 #include "reports/run/report_text.h"
-#include "scenarios/fnv1a.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario_values.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario/fnv1a.h"
+#include "scenarios/scenario/scenario_values.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/strict_yaml.h"
 

@@ -9,7 +9,7 @@
 #include "cli/progress_line.h"
 #include "reports/checks/history.h"
 #include "reports/checks/suite.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 
 namespace tandem {
 

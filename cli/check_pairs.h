@@ -10,7 +10,7 @@
 #include "cli/progress_line.h"
 #include "reports/checks/paired_check.h"
 #include "reports/checks/suite.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 
 namespace tandem {
 

@@ -16,9 +16,9 @@
 #include "engine/engine_info.h"
 #include "reports/nccl_tests/nccl_tests_writer.h"
 #include "scenarios/collectives/collective_job.h"
-#include "scenarios/collectives/published_tables.h"
 #include "scenarios/collectives/sweep_sizes.h"
-#include "scenarios/words.h"
+#include "scenarios/measurements/published_tables.h"
+#include "scenarios/scenario/words.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {

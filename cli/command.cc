@@ -11,7 +11,7 @@
 #include "cli/error_format.h"
 #include "cli/output.h"
 #include "cli/phase.h"
-#include "scenarios/words.h"
+#include "scenarios/scenario/words.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "topologies/base/error.h"
 

@@ -6,7 +6,7 @@
 
 #include "reports/checks/suite.h"
 #include "reports/run/report.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 
 namespace tandem {
 

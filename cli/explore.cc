@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "cli/shell_word.h"
-#include "scenarios/explore.h"
+#include "scenarios/run/explore.h"
 
 namespace tandem {
 std::string command_for(const RunFlags& flags, std::uint64_t seed) {

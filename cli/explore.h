@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/common_options.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario_flags.h"
+#include "scenarios/reading/scenario_flags.h"
+#include "scenarios/run/runner.h"
 #include "topologies/readers/import.h"
 
 namespace tandem {

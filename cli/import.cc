@@ -12,12 +12,12 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
-#include "scenarios/activations.h"
-#include "scenarios/device_memory.h"
-#include "scenarios/import/trace.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario.h"
-#include "scenarios/size_check.h"
+#include "scenarios/estimates/activations.h"
+#include "scenarios/estimates/device_memory.h"
+#include "scenarios/estimates/size_check.h"
+#include "scenarios/import/traces/trace.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario/scenario.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {

@@ -1,7 +1,7 @@
 #include "cli/join.h"
 
 #include "cli/interrupt.h"
-#include "scenarios/launch.h"
+#include "scenarios/job/launch.h"
 
 namespace tandem {
 

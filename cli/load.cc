@@ -9,9 +9,9 @@
 
 #include "cli/phase.h"
 #include "engine/launched_job.h"
-#include "scenarios/device_memory.h"
+#include "scenarios/estimates/device_memory.h"
 #include "scenarios/import/import.h"
-#include "scenarios/shared_parts.h"
+#include "scenarios/scenario/shared_parts.h"
 #include "topologies/base/error.h"
 #include "topologies/base/shown.h"
 #include "topologies/readers/catalog.h"

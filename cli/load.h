@@ -7,7 +7,7 @@
 
 #include "cli/common_options.h"
 #include "scenarios/import/import.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "topologies/readers/import.h"
 #include "topologies/topology.h"
 

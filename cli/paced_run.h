@@ -6,7 +6,7 @@
 #include <string>
 
 #include "scenarios/calibration/pace.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 
 #include "reports/run/report_json.h"
 #include "reports/run/run_details.h"
-#include "scenarios/collective_limits.h"
+#include "scenarios/run/collective_limits.h"
 
 namespace tandem {
 

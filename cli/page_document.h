@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace tandem {
 

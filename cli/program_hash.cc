@@ -8,7 +8,7 @@
 #include <fstream>
 #include <vector>
 
-#include "scenarios/fnv1a.h"
+#include "scenarios/scenario/fnv1a.h"
 
 namespace tandem {
 namespace {

@@ -20,12 +20,12 @@
 #include "reports/run/report_json.h"
 #include "reports/run/report_text.h"
 #include "reports/timeline/chrome_trace.h"
-#include "scenarios/expected_run.h"
-#include "scenarios/job.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario_flags.h"
-#include "scenarios/scenario_values.h"
-#include "scenarios/words.h"
+#include "scenarios/job/job.h"
+#include "scenarios/reading/scenario_flags.h"
+#include "scenarios/run/expected_run.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario/scenario_values.h"
+#include "scenarios/scenario/words.h"
 
 namespace tandem {
 namespace {

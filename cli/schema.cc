@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "scenarios/scenario_schema.h"
+#include "scenarios/reading/scenario_schema.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "reports/run/report.h"
-#include "scenarios/scenario_values.h"
+#include "scenarios/scenario/scenario_values.h"
 
 namespace tandem {
 

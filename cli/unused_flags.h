@@ -5,7 +5,7 @@
 #include <string>
 
 #include "scenarios/collectives/collective_job.h"
-#include "scenarios/unused_keys.h"
+#include "scenarios/run/unused_keys.h"
 
 namespace tandem {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "scenarios/calibration/plan.h"
-#include "scenarios/random_values.h"
+#include "scenarios/calibration/random_values.h"
 
 namespace tandem::calibration {
 namespace {

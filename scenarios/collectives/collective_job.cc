@@ -6,7 +6,7 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/collectives/collective_program.h"
-#include "scenarios/run_size.h"
+#include "scenarios/estimates/run_size.h"
 #include "topologies/base/machine_memory.h"
 
 namespace tandem {

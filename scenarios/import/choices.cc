@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "scenarios/import/trace.h"
+#include "scenarios/import/traces/trace.h"
 #include "strategies/parallel/parallel_options.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"

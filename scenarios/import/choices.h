@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "scenarios/import/input_file.h"
-#include "scenarios/import/yaml_writer.h"
+#include "scenarios/import/base/input_file.h"
+#include "scenarios/import/base/yaml_writer.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "scenarios/import/flag_sources.h"
-#include "scenarios/import/shell_script.h"
+#include "scenarios/import/shell/shell_script.h"
 
 namespace tandem {
 namespace {

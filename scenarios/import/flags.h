@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/import/input_file.h"
+#include "scenarios/import/base/input_file.h"
 
 namespace tandem {
 

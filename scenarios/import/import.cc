@@ -6,11 +6,11 @@
 #include <numeric>
 
 #include "engine/engine_info.h"
-#include "scenarios/import/byte_source.h"
+#include "scenarios/import/base/byte_source.h"
 #include "scenarios/import/choices.h"
-#include "scenarios/import/hugging_face.h"
 #include "scenarios/import/megatron.h"
-#include "scenarios/import/trace.h"
+#include "scenarios/import/models/hugging_face.h"
+#include "scenarios/import/traces/trace.h"
 #include "strategies/parallel/parallel_options.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"

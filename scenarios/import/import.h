@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/import/base/input_file.h"
 #include "scenarios/import/choices.h"
-#include "scenarios/import/input_file.h"
 
 namespace tandem {
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <cctype>
 
-#include "scenarios/import/decoder_families.h"
 #include "scenarios/import/megatron_flags.h"
+#include "scenarios/import/models/decoder_families.h"
 
 namespace tandem {
 namespace {

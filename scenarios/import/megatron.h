@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scenarios/import/flags.h"
-#include "scenarios/import/transformer.h"
+#include "scenarios/import/models/transformer.h"
 
 namespace tandem {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "scenarios/import/byte_source.h"
+#include "scenarios/import/base/byte_source.h"
 #include "scenarios/import/flag_sources.h"
 #include "scenarios/import/flags.h"
 

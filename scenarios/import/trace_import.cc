@@ -6,12 +6,12 @@
 #include <numeric>
 
 #include "engine/engine_info.h"
-#include "scenarios/import/chakra.h"
 #include "scenarios/import/choices.h"
 #include "scenarios/import/import.h"
-#include "scenarios/import/model_table.h"
-#include "scenarios/import/retime.h"
-#include "scenarios/import/trace.h"
+#include "scenarios/import/models/model_table.h"
+#include "scenarios/import/traces/chakra.h"
+#include "scenarios/import/traces/retime.h"
+#include "scenarios/import/traces/trace.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 #include "topologies/readers/catalog.h"

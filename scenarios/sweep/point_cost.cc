@@ -4,10 +4,10 @@
 #include <variant>
 
 #include "engine/engine_info.h"
-#include "scenarios/device_memory.h"
-#include "scenarios/import/trace.h"
-#include "scenarios/job.h"
-#include "scenarios/run_size.h"
+#include "scenarios/estimates/device_memory.h"
+#include "scenarios/estimates/run_size.h"
+#include "scenarios/import/traces/trace.h"
+#include "scenarios/job/job.h"
 
 namespace tandem {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "reports/sweep/sweep_table.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 
 namespace tandem {
 

@@ -6,12 +6,12 @@
 #include <iterator>
 #include <new>
 
-#include "scenarios/device_memory.h"
-#include "scenarios/job.h"
-#include "scenarios/runner.h"
-#include "scenarios/size_check.h"
+#include "scenarios/estimates/device_memory.h"
+#include "scenarios/estimates/size_check.h"
+#include "scenarios/job/job.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/run/unused_keys.h"
 #include "scenarios/sweep/results_file.h"
-#include "scenarios/unused_keys.h"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reports/sweep/sweep_table.h"
-#include "scenarios/shared_parts.h"
+#include "scenarios/scenario/shared_parts.h"
 #include "scenarios/sweep/sweep_space.h"
 
 namespace tandem {

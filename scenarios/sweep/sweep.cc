@@ -13,7 +13,7 @@
 
 #include "engine/engine_info.h"
 #include "reports/base/work_estimate.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 #include "scenarios/sweep/point_cost.h"
 #include "scenarios/sweep/point_runner.h"
 #include "scenarios/sweep/process_pool.h"

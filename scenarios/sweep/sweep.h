@@ -9,7 +9,7 @@
 
 #include "engine/launched_job.h"
 #include "reports/sweep/sweep_table.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 
 namespace tandem {
 

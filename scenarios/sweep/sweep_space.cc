@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "scenarios/content_hash.h"
-#include "scenarios/named_files.h"
-#include "scenarios/scenario_document.h"
-#include "scenarios/sweep/condition_words.h"
+#include "scenarios/reading/condition_words.h"
+#include "scenarios/reading/content_hash.h"
+#include "scenarios/reading/scenario_document.h"
+#include "scenarios/scenario/named_files.h"
 #include "topologies/readers/catalog.h"
 
 namespace tandem {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/scenario.h"
-#include "scenarios/shared_parts.h"
-#include "scenarios/sweep/sweep_settings.h"
+#include "scenarios/reading/sweep_settings.h"
+#include "scenarios/scenario/scenario.h"
+#include "scenarios/scenario/shared_parts.h"
 
 namespace tandem {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reports/validation/validation.h"
-#include "scenarios/validation/measurement_file.h"
+#include "scenarios/measurements/measurement_file.h"
 
 namespace tandem::validation {
 

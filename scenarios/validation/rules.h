@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "scenarios/validation/measurement_file.h"
+#include "scenarios/measurements/measurement_file.h"
 
 namespace tandem::validation {
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "engine/engine_info.h"
-#include "scenarios/expected_error.h"
-#include "scenarios/runner.h"
+#include "scenarios/estimates/expected_error.h"
+#include "scenarios/run/runner.h"
 #include "scenarios/validation/rules.h"
 
 namespace tandem::validation {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <map>
 
-#include "scenarios/calibration/device_fit.h"
 #include "scenarios/calibration/slower_devices.h"
-#include "scenarios/expected_error.h"
-#include "scenarios/runner.h"
+#include "scenarios/estimates/expected_error.h"
+#include "scenarios/fitting/device_fit.h"
+#include "scenarios/run/runner.h"
 #include "scenarios/validation/rules.h"
 #include "scenarios/validation/server_training.h"
 

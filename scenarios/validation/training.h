@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/validation/training_file.h"
+#include "scenarios/measurements/training_file.h"
 #include "scenarios/validation/training_replay.h"
 
 namespace tandem::validation {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "scenarios/calibration/collective_calibration.h"
-#include "scenarios/calibration/link_limits.h"
+#include "scenarios/estimates/link_limits.h"
+#include "scenarios/fitting/collective_calibration.h"
 #include "scenarios/validation/rules.h"
 #include "scenarios/validation/training.h"
 #include "topologies/base/strict_yaml.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "engine/device.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "scenarios/workloads/layer_kernels.h"
 
 namespace tandem {

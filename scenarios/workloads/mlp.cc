@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/workloads/he_uniform.h"
+#include "scenarios/workloads/computed/he_uniform.h"
 #include "strategies/base/replica_context.h"
 
 namespace tandem {

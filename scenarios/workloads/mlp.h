@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "scenarios/labelled_rows.h"
+#include "scenarios/scenario/labelled_rows.h"
 #include "scenarios/workloads/batch_share.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/input/distributed_dataset.h"

@@ -1,7 +1,7 @@
 // A perceptron as a table of layers, which strategies that divide models can divide.
 #pragma once
 
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scenarios/random_values.h"
+#include "scenarios/calibration/random_values.h"
 #include "scenarios/workloads/scratch_stage.h"
 
 namespace tandem {

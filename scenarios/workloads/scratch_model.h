@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "strategies/parallel/trainable_model.h"
 
 namespace tandem {

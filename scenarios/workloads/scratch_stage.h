@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "scenarios/workloads/layer_kernels.h"
 #include "scenarios/workloads/layer_ops.h"
 #include "strategies/parallel/layer_exchanges.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scenarios/import/trace_ranks.h"
+#include "scenarios/import/traces/trace_ranks.h"
 
 namespace tandem {
 namespace {

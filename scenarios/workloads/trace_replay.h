@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "scenarios/import/trace.h"
+#include "scenarios/import/traces/trace.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/parallel/group_collectives.h"
 

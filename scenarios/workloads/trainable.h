@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "engine/worker.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "strategies/parallel/trainable_model.h"
 
 namespace tandem {

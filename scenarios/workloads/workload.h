@@ -9,7 +9,7 @@
 
 #include "engine/worker.h"
 #include "reports/run/report.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "strategies/base/strategy.h"
 
 namespace tandem {

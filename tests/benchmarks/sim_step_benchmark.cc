@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 #include "tests/benchmarks/exact_counters.h"
 
 namespace tandem {

@@ -1,7 +1,7 @@
 // How often the files of a command are opened.
 #include "cli/load.h"
-#include "scenarios/import/input_file.h"
-#include "scenarios/scenario_flags.h"
+#include "scenarios/import/base/input_file.h"
+#include "scenarios/reading/scenario_flags.h"
 #include "scenarios/sweep/sweep_space.h"
 #include "tests/cli/command_line.h"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/calibration/device_fit.h"
-#include "scenarios/scenario.h"
+#include "scenarios/fitting/device_fit.h"
+#include "scenarios/scenario/scenario.h"
 #include "topologies/readers/topology_yaml.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
-#include "scenarios/collectives/published_tables.h"
+#include "scenarios/measurements/published_tables.h"
 
 namespace tandem::fuzz {
 namespace {

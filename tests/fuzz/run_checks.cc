@@ -11,7 +11,7 @@
 
 #include "reports/run/report_json.h"
 #include "reports/run/report_text.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 #include "scenarios/sweep/sweep.h"
 
 namespace tandem::fuzz {

@@ -8,8 +8,8 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/collectives/collective_job.h"
-#include "scenarios/job.h"
-#include "scenarios/runner.h"
+#include "scenarios/job/job.h"
+#include "scenarios/run/runner.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/run_checks.h"
 #include "topologies/readers/import.h"

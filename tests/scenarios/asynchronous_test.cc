@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "scenarios/job.h"
+#include "scenarios/job/job.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/input/input_workers.h"
 #include "strategies/parameter_server.h"

@@ -1,7 +1,7 @@
 // Attention by the kernels of a stack: what flash attention launches, what of it reaches the memory, and its time.
 #include <gtest/gtest.h>
 
-#include "scenarios/model_reader.h"
+#include "scenarios/model/model_reader.h"
 #include "scenarios/workloads/layer_kernels.h"
 #include "tests/scenarios/running.h"
 #include "topologies/readers/catalog.h"

@@ -1,7 +1,7 @@
 // Every file of broken/ reports exactly what it says it must.
 #include <gtest/gtest.h>
 
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/corpus.h"
 
 namespace tandem {

@@ -13,8 +13,8 @@
 #include "reports/nccl_tests/nccl_tests_reader.h"
 #include "reports/nccl_tests/nccl_tests_writer.h"
 #include "scenarios/collectives/collective_program.h"
-#include "scenarios/collectives/published_tables.h"
 #include "scenarios/collectives/sweep_sizes.h"
+#include "scenarios/measurements/published_tables.h"
 #include "topologies/base/machine_memory.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "scenarios/model_reader.h"
+#include "scenarios/model/model_reader.h"
 #include "scenarios/workloads/computed/flow.h"
 #include "strategies/parallel/layer_division.h"
 #include "tests/scenarios/computed_ways.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {

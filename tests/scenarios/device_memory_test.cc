@@ -1,11 +1,11 @@
 // What a scenario needs on a device, against formulas of the literature and sums by hand.
-#include "scenarios/device_memory.h"
+#include "scenarios/estimates/device_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/activations.h"
-#include "scenarios/model_reader.h"
+#include "scenarios/estimates/activations.h"
+#include "scenarios/model/model_reader.h"
 #include "strategies/parallel/layer_division.h"
 #include "tests/scenarios/running.h"
 #include "topologies/readers/catalog.h"

@@ -1,11 +1,11 @@
 // What decides the stated error of a prediction, and the description of the system below a measurement.
-#include "scenarios/expected_error.h"
+#include "scenarios/estimates/expected_error.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/system_text.h"
+#include "scenarios/run/system_text.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {

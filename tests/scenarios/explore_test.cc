@@ -1,5 +1,5 @@
 // A scenario under many schedules.
-#include "scenarios/explore.h"
+#include "scenarios/run/explore.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Data files: the packaged digits, and the split into training and test rows.
-#include "scenarios/labelled_rows.h"
+#include "scenarios/scenario/labelled_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // TF_CONFIG beside a launch: what contradicts it is refused, with both.
-#include "scenarios/launch.h"
+#include "scenarios/job/launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

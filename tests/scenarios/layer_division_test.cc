@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenarios/model_reader.h"
+#include "scenarios/model/model_reader.h"
 #include "scenarios/workloads/layer_kernels.h"
 #include "topologies/readers/catalog.h"
 

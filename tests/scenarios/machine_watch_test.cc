@@ -1,4 +1,4 @@
-#include "scenarios/machine_watch.h"
+#include "scenarios/job/machine_watch.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // Models: their totals are the published ones, and files are read strictly.
-#include "scenarios/model_reader.h"
+#include "scenarios/model/model_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // What a simulation needs of this machine, estimated before it begins.
-#include "scenarios/run_size.h"
+#include "scenarios/estimates/run_size.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/size_check.h"
+#include "scenarios/estimates/size_check.h"
 #include "tests/address_limit.h"
 #include "tests/scenarios/running.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 #include "topologies/generators/cluster.h"
 
 namespace tandem {

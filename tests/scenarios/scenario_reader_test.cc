@@ -1,7 +1,7 @@
 // Reading scenarios: defaults, what each key becomes, and the hash of the content.
 #include <gtest/gtest.h>
 
-#include "scenarios/content_hash.h"
+#include "scenarios/reading/content_hash.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {

@@ -8,8 +8,8 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
-#include "scenarios/scenario.h"
-#include "scenarios/scenario_schema.h"
+#include "scenarios/reading/scenario_schema.h"
+#include "scenarios/scenario/scenario.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/strategies.h"
 #include "tests/scenarios/corpus.h"

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "reports/run/report_text.h"
-#include "scenarios/calibrate.h"
-#include "scenarios/expected_error.h"
-#include "scenarios/job.h"
+#include "scenarios/calibration/calibrate.h"
+#include "scenarios/estimates/expected_error.h"
+#include "scenarios/job/job.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "reports/run/report_json.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario_document.h"
-#include "scenarios/sweep/sweep_settings.h"
+#include "scenarios/reading/scenario_document.h"
+#include "scenarios/reading/sweep_settings.h"
+#include "scenarios/run/runner.h"
 #include "strategies/base/errors.h"
 
 namespace tandem {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/timeline.h"
-#include "scenarios/shared_parts.h"
+#include "scenarios/scenario/shared_parts.h"
 #include "topologies/base/strict_yaml.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/silent_keys.h"
 #include "topologies/figures.h"
 #include "topologies/readers/catalog.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "scenarios/scenario_schema.h"
+#include "scenarios/reading/scenario_schema.h"
 #include "tests/scenarios/silent_keys.h"
 
 namespace tandem {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine_info.h"
-#include "scenarios/job.h"
-#include "scenarios/scenario_flags.h"
+#include "scenarios/job/job.h"
+#include "scenarios/reading/scenario_flags.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {

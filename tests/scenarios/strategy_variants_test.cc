@@ -1,11 +1,11 @@
 // Which strategies a comparison of all of them runs, on which tasks.
-#include "scenarios/strategy_variants.h"
+#include "scenarios/reading/strategy_variants.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/job.h"
+#include "scenarios/job/job.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "engine/launched_job.h"
-#include "scenarios/sweep/condition.h"
+#include "scenarios/reading/condition.h"
 #include "scenarios/sweep/point_runner.h"
 #include "scenarios/sweep/process_pool.h"
 #include "scenarios/sweep/results_file.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 
 namespace tandem::symmetric {
 

@@ -11,7 +11,7 @@
 
 #include "engine/sim/kernel_constants.h"
 #include "engine/sim/kernel_errors.h"
-#include "scenarios/calibration/device_limits.h"
+#include "scenarios/fitting/device_limits.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {

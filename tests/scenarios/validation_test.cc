@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/validation/measurement_file.h"
+#include "scenarios/measurements/measurement_file.h"
 #include "scenarios/validation/protocols.h"
 #include "scenarios/validation/rules.h"
 #include "scenarios/validation/validate.h"

@@ -7,7 +7,7 @@
 
 #include "scenarios/workloads/computed/computed_stage.h"
 #include "scenarios/workloads/computed/drawn_word.h"
-#include "scenarios/workloads/he_uniform.h"
+#include "scenarios/workloads/computed/he_uniform.h"
 #include "strategies/parallel/range.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/worker.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "scenarios/workloads/computed/computed_settings.h"
 #include "scenarios/workloads/computed/flow.h"
 #include "scenarios/workloads/computed/training_data.h"

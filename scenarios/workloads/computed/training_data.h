@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/worker.h"
-#include "scenarios/labelled_rows.h"
+#include "scenarios/scenario/labelled_rows.h"
 #include "strategies/parallel/trainable_model.h"
 
 namespace tandem {

@@ -1,6 +1,6 @@
 // Calibrating emulated GPUs: everything a calibration issues is done by the engine, and the topology has what was
 // there.
-#include "scenarios/calibrate.h"
+#include "scenarios/calibration/calibrate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "engine/engine.h"
-#include "scenarios/job.h"
-#include "scenarios/parallel_training.h"
-#include "scenarios/training.h"
+#include "scenarios/job/job.h"
+#include "scenarios/run/parallel_training.h"
+#include "scenarios/run/training.h"
 #include "strategies/strategies.h"
 #include "tests/cuda_emulation/emulation.h"
 

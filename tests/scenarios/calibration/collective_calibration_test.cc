@@ -1,5 +1,5 @@
 // Measured tables become the measured times of a topology, with what they are worth.
-#include "scenarios/calibration/collective_calibration.h"
+#include "scenarios/fitting/collective_calibration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What reports and pages learn from a topology about the collectives of a run.
-#include "scenarios/collective_limits.h"
+#include "scenarios/run/collective_limits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A device fitted to a throughput has it.
-#include "scenarios/calibration/device_fit.h"
+#include "scenarios/fitting/device_fit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The bounds that links put on collectives, on machines of the catalog.
-#include "scenarios/calibration/link_limits.h"
+#include "scenarios/estimates/link_limits.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "scenarios/calibrate.h"
+#include "scenarios/calibration/calibrate.h"
 
 namespace tandem {
 namespace calibration {

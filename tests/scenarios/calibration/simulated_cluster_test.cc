@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "scenarios/calibrate_cluster.h"
+#include "scenarios/calibration/calibrate_cluster.h"
 #include "scenarios/calibration/cluster_machine.h"
 #include "topologies/readers/topology_yaml.h"
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "engine/engine.h"
-#include "scenarios/calibrate.h"
+#include "scenarios/calibration/calibrate.h"
 #include "topologies/readers/topology_yaml.h"
 
 namespace tandem {

@@ -1,8 +1,8 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "scenarios/import/byte_source.h"
-#include "scenarios/import/json_value.h"
+#include "scenarios/import/base/byte_source.h"
+#include "scenarios/import/base/json_value.h"
 #include "tests/scenarios/import/import_files.h"
 
 namespace tandem {

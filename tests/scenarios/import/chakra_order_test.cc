@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "scenarios/import/chakra.h"
 #include "scenarios/import/import.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario.h"
+#include "scenarios/import/traces/chakra.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/chakra_bytes.h"
 #include "tests/scenarios/import/import_files.h"
 

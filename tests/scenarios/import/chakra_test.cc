@@ -1,10 +1,10 @@
-#include "scenarios/import/chakra.h"
+#include "scenarios/import/traces/chakra.h"
 
 #include <fmt/format.h>
 
 #include "scenarios/import/import.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/chakra_bytes.h"
 #include "tests/scenarios/import/import_files.h"
 #include "topologies/readers/topology_reader.h"

@@ -1,4 +1,4 @@
-#include "scenarios/import/hugging_face.h"
+#include "scenarios/import/models/hugging_face.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <map>
 
-#include "scenarios/activations.h"
-#include "scenarios/model_reader.h"
-#include "scenarios/scenario.h"
+#include "scenarios/estimates/activations.h"
+#include "scenarios/model/model_reader.h"
+#include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/import_files.h"
 
 namespace tandem {

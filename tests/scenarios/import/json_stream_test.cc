@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "scenarios/import/json_value.h"
+#include "scenarios/import/base/json_value.h"
 #include "tests/scenarios/import/import_files.h"
 
 namespace tandem {

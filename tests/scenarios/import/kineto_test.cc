@@ -1,10 +1,10 @@
-#include "scenarios/import/kineto.h"
+#include "scenarios/import/traces/kineto.h"
 
 #include <fmt/format.h>
 
-#include "scenarios/import/trace_ranks.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario.h"
+#include "scenarios/import/traces/trace_ranks.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/import_files.h"
 
 namespace tandem {

@@ -1,6 +1,6 @@
 #include "scenarios/import/megatron.h"
 
-#include "scenarios/scenario.h"
+#include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/import_files.h"
 
 namespace tandem {

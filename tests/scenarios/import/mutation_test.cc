@@ -1,9 +1,9 @@
 // Files with bytes changed, left out and repeated: each is read, or refused with a message.
 #include <random>
 
-#include "scenarios/import/chakra.h"
-#include "scenarios/import/trace.h"
-#include "scenarios/scenario.h"
+#include "scenarios/import/traces/chakra.h"
+#include "scenarios/import/traces/trace.h"
+#include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/import_files.h"
 
 namespace tandem {

@@ -1,11 +1,11 @@
 // Traces re-timed: what stays as recorded, what is made anew, and what is refused.
-#include "scenarios/import/retime.h"
+#include "scenarios/import/traces/retime.h"
 
 #include <numeric>
 
-#include "scenarios/import/trace_ranks.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario.h"
+#include "scenarios/import/traces/trace_ranks.h"
+#include "scenarios/run/runner.h"
+#include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/import_files.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // What bash would make of a script: only its own variables have values.
-#include "scenarios/import/shell_script.h"
+#include "scenarios/import/shell/shell_script.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "scenarios/import/yaml_writer.h"
+#include "scenarios/import/base/yaml_writer.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "scenarios/expected_error.h"
-#include "scenarios/runner.h"
-#include "scenarios/scenario_schema.h"
+#include "scenarios/estimates/expected_error.h"
+#include "scenarios/reading/scenario_schema.h"
+#include "scenarios/run/runner.h"
 #include "strategies/base/errors.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/parallel/sharded_division.h"

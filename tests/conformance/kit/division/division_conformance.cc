@@ -10,7 +10,7 @@
 
 #include "engine/engine_info.h"
 #include "engine/launched_job.h"
-#include "scenarios/runner.h"
+#include "scenarios/run/runner.h"
 #include "strategies/strategies.h"
 #include "tests/conformance/worlds.h"
 #include "topologies/base/error.h"

@@ -1,0 +1,130 @@
+#include "scenarios/estimates/activations.h"
+
+#include <algorithm>
+
+#include "strategies/parallel/layer_division.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMaskBytes = 1;     // of an element that dropout keeps or drops
+constexpr std::int64_t kIndexBytes = 8;    // of a row that an embedding looks up
+constexpr std::int64_t kSoftmaxBytes = 4;  // of an output of a loss, whose softmax is computed in f32
+
+// Returns the number of elements that a layer reads for one example.
+std::int64_t input_elements_of(const Layer& layer) {
+  if (layer.embedding) return 0;
+  if (!layer.gemm) return layer.routing ? layer.elementwise->elements : layer.output_elements();
+  const Layer::Gemm& gemm = *layer.gemm;
+  const std::int64_t left = gemm.input_elements > 0 ? gemm.input_elements : gemm.rows * gemm.depth;
+  return gemm.batched ? gemm.count * left + gemm.count / gemm.sharing * gemm.depth * gemm.columns : gemm.count * left;
+}
+
+// Neighbouring layers that are split by columns read the same input; only the first of them keeps it.
+bool shares_input(std::span<const Layer> layers, std::size_t index) {
+  return index > 0 && layers[index].split == Layer::Split::columns &&
+         layers[index - 1].split == Layer::Split::columns && layers[index - 1].gemm->depth == layers[index].gemm->depth;
+}
+
+std::int64_t bytes_kept_by(Pointwise operation, std::int64_t element_bytes) {
+  switch (operation) {
+    case Pointwise::gelu:
+    case Pointwise::softmax:
+    case Pointwise::layer_norm:
+    case Pointwise::batch_norm:
+    case Pointwise::rms_norm:
+      return element_bytes;
+    case Pointwise::gate:
+      return 2 * element_bytes;
+    case Pointwise::dropout:
+      return kMaskBytes;
+    case Pointwise::cross_entropy:
+      return kSoftmaxBytes;
+    case Pointwise::bias:
+    case Pointwise::relu:  // the next product keeps its output
+    case Pointwise::residual:
+    case Pointwise::scale:
+    case Pointwise::mask:
+    case Pointwise::transpose:
+    case Pointwise::rotary:
+      return 0;
+  }
+  TANDEM_UNREACHABLE("an operation");
+}
+
+std::int64_t element_bytes_of(const ActivationSettings& settings) {
+  return static_cast<std::int64_t>(size_of(settings.dtype));
+}
+
+bool has_scores(const Layer& layer) {
+  return layer.gemm && layer.gemm->batched && std::count(layer.then.begin(), layer.then.end(), Pointwise::softmax) > 0;
+}
+
+// If rows are divided, each device keeps only its rows of the inputs of layers split by columns, and of the operations
+// after sums. Layers that are not split are given as the device's rows already (rows_of_whole_layer()).
+std::int64_t kept_input_elements(const Layer& layer, const ActivationSettings& settings) {
+  if (const std::int64_t keys = key_elements(layer); keys > 0) {
+    return input_elements_of(layer) - keys + keys / settings.key_parts;
+  }
+  const bool is_gathered = layer.split == Layer::Split::columns;
+  return input_elements_of(layer) / (is_gathered ? settings.row_parts : 1);
+}
+std::int64_t kept_output_elements(const Layer& layer, const ActivationSettings& settings) {
+  return layer.output_elements() / (sums_output(layer) ? settings.row_parts : 1);
+}
+
+// Returns the bytes that a layer keeps for one example.
+std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
+  const Layer& layer = layers[index];
+  const std::int64_t element_bytes = element_bytes_of(settings);
+  std::int64_t bytes = 0;
+  if (!settings.keeps_scores && index > 0 && has_scores(layers[index - 1]) && layer.gemm && layer.gemm->batched) {
+    return key_elements(layer) / settings.key_parts * element_bytes;  // without the scores
+  }
+  if (layer.gemm && !shares_input(layers, index)) bytes += kept_input_elements(layer, settings) * element_bytes;
+  if (!settings.keeps_scores && has_scores(layer)) return bytes;
+  if (layer.elementwise && layer.elementwise->backward_passes > 0) bytes += layer.elementwise->elements * element_bytes;
+  if (layer.embedding) bytes += layer.embedding->rows * kIndexBytes;
+  for (const Pointwise operation : layer.then)
+    bytes += kept_output_elements(layer, settings) * bytes_kept_by(operation, element_bytes);
+  return bytes;
+}
+
+bool begins_block(std::span<const Layer> layers, std::size_t index) {
+  return layers[index].block && (index == 0 || layers[index - 1].block != layers[index].block);
+}
+
+}  // namespace
+
+std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
+  const std::int64_t element_bytes = element_bytes_of(settings);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!settings.checkpointing || !layers[i].block) {
+      bytes += kept_by(layers, i, settings);
+    } else if (begins_block(layers, i)) {
+      bytes += kept_input_elements(layers[i], settings) * element_bytes;
+    }
+  }
+  return settings.examples * bytes;
+}
+
+std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
+  if (!settings.checkpointing) return 0;
+  std::int64_t most = 0, block = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i].block || begins_block(layers, i)) block = 0;
+    if (layers[i].block) block += kept_by(layers, i, settings);
+    most = std::max(most, block);
+  }
+  return settings.examples * most;
+}
+
+std::int64_t largest_layer_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
+  std::int64_t most = 0;
+  for (const Layer& layer : layers) most = std::max(most, input_elements_of(layer) + layer.output_elements());
+  return settings.examples * most * element_bytes_of(settings);
+}
+
+}  // namespace tandem

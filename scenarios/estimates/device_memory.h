@@ -1,0 +1,29 @@
+// Estimates how much memory a job needs on a device: docs/workloads.md.
+#pragma once
+
+#include <optional>
+
+#include "reports/run/memory_need.h"
+#include "scenarios/job/job.h"
+
+namespace tandem {
+
+// Returns the need of the device that needs most, with the memory that devices of the topology have (0
+// without one). Returns nothing for workloads that are trained for real, whose memory engines count, and for jobs that
+// cannot run.
+std::optional<MemoryNeed> memory_need(const Job& job);
+
+// A job needs more memory than its devices have, which its topology states. Exit code 3.
+class MemoryError : public InputError {
+ public:
+  MemoryError(Diagnostic problem, const MemoryNeed& need) : InputError({std::move(problem)}), need_(need) {}
+  const MemoryNeed& need() const { return need_; }
+
+ private:
+  MemoryNeed need_;
+};
+
+// Throws MemoryError, with each part of the need, if the devices are too small.
+void check_memory(const Job& job, const std::optional<MemoryNeed>& need);
+
+}  // namespace tandem

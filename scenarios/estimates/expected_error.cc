@@ -1,0 +1,70 @@
+#include "scenarios/estimates/expected_error.h"
+
+#include <algorithm>
+#include <set>
+
+#include "strategies/strategies.h"
+
+namespace tandem {
+namespace {
+
+// A catalog may have measured overheads and efficiencies of a device; those rest on its stated peak rates.
+bool is_measured(const DeviceModel& device) {
+  const auto measured = [](const Figure& figure) { return figure.provenance == Provenance::measured; };
+  return measured(device.memory_bandwidth_bytes_per_s) && !device.peak_flops_per_s.empty() &&
+         std::all_of(device.peak_flops_per_s.begin(), device.peak_flops_per_s.end(),
+                     [&](const auto& peak) { return measured(peak.second); });
+}
+
+bool are_devices_measured(const Topology& topology, const std::set<int>& machines, NodeKind kind) {
+  std::set<const DeviceModel*> devices;
+  for (const int machine : machines) {
+    for (const NodeIndex node : topology.nodes_of(machine, kind)) {
+      if (const auto& device = topology.device(node)) devices.insert(device.get());
+    }
+  }
+  return !devices.empty() &&
+         std::all_of(devices.begin(), devices.end(), [](const DeviceModel* device) { return is_measured(*device); });
+}
+
+}  // namespace
+
+std::string compared_as(const std::string& strategy) {
+  switch (strategy_info(strategy).compared_as) {
+    case ComparedRuns::none:
+      return "";
+    case ComparedRuns::replicas:
+      return "replicas";
+    case ComparedRuns::mesh:
+      return "mesh";
+    case ComparedRuns::servers:
+      return "servers";
+    case ComparedRuns::central:
+      break;
+  }
+  return "central";
+}
+
+PredictionKind prediction_kind(const Job& job, const std::optional<SharedCores>& cores) {
+  TANDEM_REQUIRE(job.scenario.topology != nullptr, "a prediction without a topology");
+  const Topology& topology = *job.scenario.topology;
+  std::set<int> machines;
+  for (int worker = 0; worker < job.workers; ++worker) {
+    machines.insert(job.tasks.at(static_cast<std::size_t>(worker)).topology_worker);
+  }
+  const bool on_gpus = job.scenario.devices.type == DeviceType::gpu;
+  PredictionKind kind{.strategy = compared_as(job.strategy.name),
+                      .devices = static_cast<int>(job.devices),
+                      .nodes = static_cast<int>(machines.size()),
+                      .on_gpus = on_gpus,
+                      .is_short_of_cores = cores && cores->are_short(),
+                      .is_layers = job.layers != nullptr};
+  if (topology.provenance() == Provenance::measured) {
+    kind.figures = FigureBasis::calibrated;
+  } else if (are_devices_measured(topology, machines, on_gpus ? NodeKind::gpu : NodeKind::cpu)) {
+    kind.figures = FigureBasis::fitted;
+  }
+  return kind;
+}
+
+}  // namespace tandem

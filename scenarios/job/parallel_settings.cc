@@ -1,0 +1,91 @@
+#include "scenarios/job/parallel_settings.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "scenarios/job/tasks.h"
+#include "scenarios/workloads/computed/computed_model.h"
+#include "scenarios/workloads/mlp_layers.h"
+#include "strategies/parallel/division.h"
+#include "strategies/strategies.h"
+
+namespace tandem {
+namespace {
+
+std::string mesh_text(const MeshSettings& mesh) {
+  const std::string context = mesh.context > 1 ? fmt::format(" x context {}", mesh.context) : "";
+  return fmt::format("data {}{} x tensor {} x pipeline {}", mesh.data, context, mesh.tensor, mesh.pipeline);
+}
+
+// Returns what a trace lacks, whatever the strategy.
+std::optional<DivisionProblem> trace_problem(const Scenario& scenario, const TraceSettings& trace) {
+  if (training_devices(scenario) == trace.world) return std::nullopt;
+  return DivisionProblem{"devices", fmt::format("a trace of {} ranks needs as many devices, found {}", trace.world,
+                                                training_devices(scenario))};
+}
+
+}  // namespace
+
+ParallelOptions parallel_options(const Scenario& scenario) {
+  const MeshSettings& mesh = scenario.strategy.mesh;
+  const StrategyInfo& info = strategy_info(scenario.strategy.name);
+  ParallelOptions options{
+      .micro_batches = mesh.micro_batches, .virtual_stages = mesh.virtual_stages, .batch = scenario.workload.batch};
+  options.own = with_usual_values(info.name, info.keys, scenario.strategy.own);
+  if (const auto axis = info.division->axis) {
+    options.*axis = static_cast<int>(training_devices(scenario));
+    return options;
+  }
+  options.data = mesh.data;
+  options.tensor = mesh.tensor;
+  options.pipeline = mesh.pipeline;
+  options.context = mesh.context;
+  options.expert = mesh.expert;
+  options.scatter_gather = mesh.scatter_gather;
+  options.distributed_optimizer = mesh.distributed_optimizer;
+  options.overlap_gather = mesh.overlap_gather;
+  return options;
+}
+
+int devices_of_one_replica(const Scenario& scenario) {
+  const auto& division = strategy_info(scenario.strategy.name).division;
+  const bool sizes_are_given = division && division->axis == nullptr;
+  const MeshSettings& mesh = scenario.strategy.mesh;
+  return sizes_are_given ? mesh.context * mesh.tensor * mesh.pipeline : 1;
+}
+
+Scenario one_replica_of(const Scenario& scenario, int replicas) {
+  Scenario alone = scenario;
+  const int devices = devices_of_one_replica(scenario);
+  alone.devices.per_worker = std::min(devices, scenario.devices.per_worker);
+  alone.devices.workers = (devices + alone.devices.per_worker - 1) / alone.devices.per_worker;
+  alone.devices.ps = parameter_servers(scenario);
+  alone.strategy.mesh.data = 1;
+  alone.strategy.mesh.expert = std::gcd(scenario.strategy.mesh.expert, scenario.strategy.mesh.context);
+  alone.workload.batch = std::max(1, scenario.workload.batch / replicas);
+  return alone;
+}
+
+std::optional<DivisionProblem> parallel_problem(const Scenario& scenario) {
+  if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) return trace_problem(scenario, *trace);
+  const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
+  if (!strategy.division) return std::nullopt;
+  const ParallelOptions options = parallel_options(scenario);
+  const std::int64_t needed = options.devices();
+  if (needed != training_devices(scenario)) {
+    return DivisionProblem{
+        "strategy", fmt::format("a mesh of {} needs {} devices, found {}", mesh_text(scenario.strategy.mesh), needed,
+                                training_devices(scenario))};
+  }
+  const Division& division = *strategy.division->how;
+  if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {
+    if (auto problem = division.problem({layers->model, *layers, options}); problem || !layers->learning)
+      return problem;
+    return computed_division_problem(layers->model, options);
+  }
+  const LayersSettings layers = layers_of(std::get<MlpSettings>(scenario.workload.kind));
+  return division.problem({layers.model, layers, options});
+}
+
+}  // namespace tandem

@@ -1,0 +1,234 @@
+#include "scenarios/reading/workload_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+#include "scenarios/import/base/input_file.h"
+#include "scenarios/import/traces/retime.h"
+#include "scenarios/import/traces/trace.h"
+#include "scenarios/model/layer_reader.h"
+#include "scenarios/model/model_reader.h"
+#include "scenarios/scenario/named_files.h"
+#include "scenarios/scenario/shared_parts.h"
+#include "scenarios/workloads/computed/computed_model.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostBatch = 1 << 28;
+constexpr double kMostLearningRate = 1e6;
+constexpr PackagedFiles kDataSets{"data set", "scenarios/data", ".csv", "digits"};
+constexpr PackagedFiles kTexts{"text", "scenarios/data", ".txt", "alice"};
+constexpr PackagedFiles kModels{"model", "scenarios/models", ".yaml", ""};
+
+MlpSettings read_mlp(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
+  MlpSettings mlp;
+  const YamlReader data = map.optional("data");
+  if (const auto file = packaged_or_file(data, folder, kDataSets)) {
+    mlp.rows = parts.get<LabelledRows>(file->string(), [&] {
+      return included(data, [&] { return std::make_shared<const LabelledRows>(read_labelled_rows(*file)); });
+    });
+  }
+  if (const YamlReader hidden = map.optional("hidden")) {
+    mlp.hidden.clear();
+    for (const YamlReader& size : hidden.list()) mlp.hidden.push_back(size.integer(1, 65536, 1));
+    if (hidden.is_list() && (mlp.hidden.empty() || mlp.hidden.size() > 64)) {
+      hidden.error(fmt::format("needs 1 to 64 layer sizes, found {}", mlp.hidden.size()));
+    }
+  }
+  mlp.learning_rate =
+      map.optional("learning_rate").number({.above = 0, .most = kMostLearningRate, .otherwise = mlp.learning_rate});
+  mlp.momentum = map.optional("momentum").number({.least = 0, .most = 0.999});
+  mlp.seed =
+      static_cast<std::uint64_t>(map.optional("seed").whole_number(0, std::numeric_limits<std::int64_t>::max(), 1));
+  return mlp;
+}
+
+std::map<std::string, std::int64_t> read_sizes(const YamlReader& map) {
+  std::map<std::string, std::int64_t> sizes;
+  if (!map) return sizes;
+  for (const auto& [name, value] : map.entries()) sizes[name] = value.whole_number(1, kMostModelElements, 1);
+  return sizes;
+}
+
+// Reads a model with these sizes, or takes it, or its open file, from `parts` if it is there.
+Model read_shared_model(const YamlReader& value, const fs::path& file, const std::map<std::string, std::int64_t>& sizes,
+                        SharedParts& parts) {
+  std::string known_as = file.string();
+  for (const auto& [name, size] : sizes) known_as += fmt::format(", {}: {}", name, size);
+  const auto model = parts.get<Model>(known_as, [&] {
+    return included(value, [&] {
+      const auto opened = parts.find<InputFile>(file.lexically_normal().string());
+      return std::make_shared<const Model>(opened ? read_model(*opened, sizes) : read_model(InputFile(file), sizes));
+    });
+  });
+  return model ? *model : Model{};
+}
+
+std::shared_ptr<const std::string> read_text(const YamlReader& value, const fs::path& file, std::int64_t tokens) {
+  std::ifstream stream(file, std::ios::binary);
+  auto text = std::make_shared<std::string>(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+  if (static_cast<std::int64_t>(text->size()) <= tokens) {
+    value.error(fmt::format("has {} bytes; sequences of {} tokens need more", text->size(), tokens));
+  }
+  return text;
+}
+
+// Reads how the layers learn, if they are computed: `values: real`.
+void read_learning(const YamlReader& map, const fs::path& folder, LayersSettings& layers) {
+  const bool is_real = map.optional("values").one_of<bool>({{"none", false}, {"real", true}}, false);
+  if (!is_real) {
+    for (const char* key : {"data", "learning_rate", "momentum", "dropout", "seed"}) {
+      if (map.has(key)) map.optional(key).error("is for layers that are computed (values: real)");
+    }
+    return;
+  }
+  LearningSettings learning;
+  const YamlReader data = map.optional("data");
+  if (const auto file = packaged_or_file(data, folder, kTexts)) {
+    learning.text = read_text(data, *file, layers.model.input_elements);
+  }
+  const double usual_rate = layers.optimizer == Optimizer::adam ? 1e-3 : 0.1;
+  learning.learning_rate =
+      map.optional("learning_rate").number({.above = 0, .most = kMostLearningRate, .otherwise = usual_rate});
+  learning.momentum = map.optional("momentum").number({.least = 0, .most = 0.999, .otherwise = 0.9});
+  learning.dropout = map.optional("dropout").number({.least = 0, .most = 0.99});
+  learning.seed =
+      static_cast<std::uint64_t>(map.optional("seed").whole_number(0, std::numeric_limits<std::int64_t>::max(), 1));
+  layers.learning = learning;
+  if (layers.model.layers.empty()) return;
+  if (const auto problem = computation_problem(layers)) map.optional("values").error(*problem);
+}
+
+LayersSettings read_layers(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
+  LayersSettings layers;
+  const YamlReader model = map.required("model");
+  const std::map<std::string, std::int64_t> sizes = read_sizes(map.optional("sizes"));
+  if (const auto file = packaged_or_file(model, folder, kModels)) {
+    layers.model = read_shared_model(model, *file, sizes, parts);
+  }
+  layers.stack = read_stack(map.optional("stack"), layers.model.stack);
+  layers.dtype = map.optional("dtype").one_of<DType>(
+      {{"f32", DType::f32}, {"tf32", DType::tf32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
+  if (const YamlReader dtype = map.optional("parameter_dtype")) {
+    layers.parameter_dtype =
+        dtype.one_of<DType>({{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
+  }
+  layers.optimizer = map.optional("optimizer")
+                         .one_of<Optimizer>({{"sgd", Optimizer::sgd},
+                                             {"momentum", Optimizer::momentum},
+                                             {"adam", Optimizer::adam},
+                                             {"lamb", Optimizer::lamb}});
+  layers.bucket_bytes = static_cast<std::int64_t>(
+      map.optional("bucket_bytes").quantity(Dimension::bytes, {.otherwise = 25e6, .most = 1e15}));
+  layers.overlap = map.optional("overlap").boolean(true);
+  layers.overlap_tensor = map.optional("overlap_tensor").boolean(true);
+  layers.sequence_parallel = map.optional("sequence_parallel").boolean(false);
+  layers.gradient_accumulation_steps = map.optional("gradient_accumulation_steps").integer(1, kMostBatch, 1);
+  layers.activation_checkpointing = map.optional("activation_checkpointing").boolean(false);
+  constexpr std::int64_t kMostOfEpoch = 1'000'000'000'000'000;
+  layers.epoch = map.optional("epoch").whole_number(1, kMostOfEpoch, 0);
+  const YamlReader variables = map.optional("variables");
+  layers.variables_are_tensors = variables.one_of<bool>({{"buckets", false}, {"tensors", true}});
+  if (layers.variables_are_tensors && map.has("bucket_bytes")) {
+    map.optional("bucket_bytes").error("is for `variables: buckets`; each tensor is a variable here");
+  }
+  read_learning(map, folder, layers);
+  return layers;
+}
+
+void check_accumulation(const YamlReader& map, const LayersSettings& layers, int batch) {
+  if (layers.gradient_accumulation_steps > batch) {
+    map.optional("gradient_accumulation_steps")
+        .error(fmt::format("{} passes over a batch of {} leave some without an example",
+                           layers.gradient_accumulation_steps, batch));
+  }
+  const std::vector<Layer>& all = layers.model.layers;
+  const bool has_blocks = std::any_of(all.begin(), all.end(), [](const Layer& layer) { return !!layer.block; });
+  if (layers.activation_checkpointing && !has_blocks && !all.empty()) {
+    map.optional("activation_checkpointing")
+        .error(fmt::format("computes again the groups that repeat; model '{}' has none", layers.model.name));
+  }
+}
+
+// Reads the changes to what the ranks did.
+Retiming read_retiming(const YamlReader& map) {
+  constexpr std::int64_t kMostReplicas = 1 << 20;
+  Retiming wanted;
+  wanted.replicas = map.optional("replicas").integer(2, kMostReplicas, 0);
+  const YamlReader bucket = map.optional("bucket_bytes");
+  constexpr double kMostBucket = 1e12;
+  wanted.bucket_bytes = static_cast<std::int64_t>(bucket.quantity(Dimension::bytes, {.most = kMostBucket}));
+  wanted.is_divided = map.optional("gradients").one_of<bool>({{"recorded", false}, {"divided", true}}, false);
+  return wanted;
+}
+
+void retime(const Retiming& wanted, const YamlReader& files, TraceSettings& trace) {
+  if (!trace.ranks || wanted.is_none()) return;
+  const std::shared_ptr<const std::vector<RankTrace>> recorded = trace.ranks;
+  trace.replica_size = std::max(1, replica_size(recorded->front()));
+  trace.ranks =
+      included(files, [&] { return std::make_shared<const std::vector<RankTrace>>(retimed(*recorded, wanted)); });
+  if (!trace.ranks) return;
+  trace.world = trace.ranks->front().world;
+  if (wanted.replicas > 0) {
+    trace.changes.push_back(
+        fmt::format("{} replicas, recorded with {}", wanted.replicas, recorded->front().world / trace.replica_size));
+  }
+  if (wanted.bucket_bytes > 0)
+    trace.changes.push_back(fmt::format("gradients in buckets of {} bytes", wanted.bucket_bytes));
+  if (wanted.is_divided) {
+    trace.changes.emplace_back(
+        "parameters and gradients divided among the replicas; assumed: the forward pass is a third of the kernels");
+  }
+}
+
+TraceSettings read_trace(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
+  const YamlReader files = map.required("files");
+  std::vector<fs::path> found;
+  for (const YamlReader& file : files.list()) {
+    if (const auto path = existing_file(file, folder)) found.push_back(*path);
+  }
+  if (files.is_list() && files.list().empty()) files.error("needs a file for at least one rank");
+  const auto ranks = static_cast<int>(map.optional("ranks").integer(1, kMostRanksOfJob, 0));
+  const Retiming wanted = read_retiming(map);
+  if (found.empty()) return {};
+  const auto trace = parts.get<TraceSettings>(fmt::format("{}: {}", folder.string(), text_of(*map.node())), [&] {
+    auto read = std::make_shared<TraceSettings>();
+    read->ranks = included(files, [&] { return read_traces(found, ranks); });
+    if (read->ranks) read->world = read->ranks->front().world;
+    retime(wanted, files, *read);
+    return read;
+  });
+  return *trace;
+}
+
+}  // namespace
+
+WorkloadSettings read_workload(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
+  enum class Kind : std::uint8_t { mlp, layers, trace };
+  WorkloadSettings workload;
+  const YamlReader kind_word = map.required("kind");
+  const Kind kind = kind_word.one_of<Kind>({{"mlp", Kind::mlp}, {"layers", Kind::layers}, {"trace", Kind::trace}});
+  if (kind == Kind::trace) {
+    workload.kind = read_trace(map, folder, parts);
+    return workload;
+  }
+  workload.batch = map.required("batch").integer(1, kMostBatch, 1);
+  if (const YamlReader spread = map.optional("spread")) workload.spread = spread.number({.least = 0, .most = 1});
+  if (kind == Kind::mlp) {
+    workload.kind = read_mlp(map, folder, parts);
+  } else {
+    workload.kind = read_layers(map, folder, parts);
+    check_accumulation(map, std::get<LayersSettings>(workload.kind), workload.batch);
+  }
+  return workload;
+}
+
+}  // namespace tandem

@@ -1,0 +1,23 @@
+// What a report says of its run, beside what was measured.
+#pragma once
+
+#include <vector>
+
+#include "engine/engine.h"
+#include "reports/run/report.h"
+#include "scenarios/job/job.h"
+#include "scenarios/run/training.h"
+
+namespace tandem {
+
+// Merges the results of all workers.
+Report merged(const std::vector<TrainingResult>& results, const Job& job);
+
+// Adds to a report the names of what ran, the summary of its records, how far off a prediction may be, what was counted
+// in a measured run, and the notes on what was run.
+void add_facts(Report& report, const Job& job, const Capabilities& capabilities, const Timeline& timeline);
+
+// Adds the scenario's notes, and those on what it states without effect.
+void add_notes(Report& report, const Job& job, const Timeline& timeline);
+
+}  // namespace tandem

@@ -1,0 +1,241 @@
+#include "scenarios/run/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/engine_info.h"
+#include "engine/run_phase.h"
+#include "scenarios/calibration/calibrate.h"
+#include "scenarios/estimates/device_memory.h"
+#include "scenarios/estimates/size_check.h"
+#include "scenarios/import/traces/trace.h"
+#include "scenarios/job/job.h"
+#include "scenarios/job/launch.h"
+#include "scenarios/job/machine_watch.h"
+#include "scenarios/job/parallel_settings.h"
+#include "scenarios/reading/scenario_rules.h"
+#include "scenarios/run/parallel_training.h"
+#include "scenarios/run/run_facts.h"
+#include "scenarios/run/training.h"
+#include "scenarios/workloads/trace_replay.h"
+#include "strategies/base/errors.h"
+#include "strategies/strategies.h"
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem {
+namespace {
+
+EngineOptions options_of(const Job& job, const RunOptions& run_options) {
+  const EngineSettings& asked = job.scenario.engine;
+  EngineOptions options;
+  options.workers = job.tasks;
+  if (job.models_machine) options.topology = job.scenario.topology;
+  options.values = asked.values;
+  options.collectives = asked.collectives;
+  options.nccl = asked.nccl;
+  options.devices_in_step = job.devices_in_step;
+  options.work_spread = job.scenario.workload.spread;
+  options.schedule_seed = run_options.schedule_seed;
+  options.graphs = asked.graphs;
+  options.records = asked.records;
+  if (asked.symmetry) options.alike = job.alike;
+  return options;
+}
+
+std::unique_ptr<Engine> open(const Job& job, const RunOptions& run_options) {
+  try {
+    return open_engine(job.scenario.engine.name, options_of(job, run_options));
+  } catch (const InputError&) {
+    throw;
+  } catch (const UnavailableError&) {
+    throw;
+  } catch (const RunError&) {
+    throw;
+  } catch (const Error& error) {  // an option that this engine does not have
+    throw InputError({job.scenario.problem_at("engine", error.what())});
+  }
+}
+
+// Refuses, before the run, everything that the engine cannot do.
+void check_capabilities(const Job& job, const Capabilities& capabilities) {
+  const auto refuse = [&job](const char* key, const std::string& problem) {
+    throw InputError({job.scenario.problem_at(key, problem)});
+  };
+  if (job.trace != nullptr && !job.models_machine) {
+    refuse("engine.name", "plays no traces: a trace has times of kernels, not the kernels");
+  }
+  const std::vector<DType>& dtypes = capabilities.gemm_dtypes;
+  if (job.layers != nullptr && std::ranges::find(dtypes, job.layers->dtype) == dtypes.end()) {
+    refuse("workload.dtype",
+           fmt::format("engine '{}' multiplies no {}", capabilities.engine, name_of(job.layers->dtype)));
+  }
+  if (!capabilities.remote_devices && job.servers > 0) {
+    refuse("strategy.name",
+           fmt::format("strategy '{}' keeps variables on parameter servers, and engine '{}' reaches no memory of other "
+                       "processes; run it in one process",
+                       job.strategy.name, capabilities.engine));
+  }
+}
+
+// Counts what the machine does from the last warm-up step to the last step, on the first worker's thread.
+class MeasuredSteps {
+ public:
+  MeasuredSteps(const Scenario& scenario, std::function<void(int step, int steps)> progress)
+      : warmup_steps_(scenario.warmup_steps), progress_(std::move(progress)) {
+    if (warmup_steps_ == 0) begin_ = machine_counts();
+  }
+
+  void step_done(int done, int steps) {
+    if (done == warmup_steps_) begin_ = machine_counts();
+    if (done == steps) end_ = machine_counts();
+    if (progress_) progress_(done, steps);
+  }
+
+  std::optional<MachineUse> machine_use() const {
+    return begin_ && end_ ? std::optional(use_between(*begin_, *end_)) : std::nullopt;
+  }
+
+ private:
+  int warmup_steps_;
+  std::function<void(int step, int steps)> progress_;
+  std::optional<MachineCounts> begin_, end_;
+};
+
+RunResult run_job(const Job& job, const RunOptions& options);
+
+// Returns the scenario with the topology that a run of it uses.
+Scenario with_topology(Scenario scenario) {
+  scenario.topology = topology_for(scenario);
+  return scenario;
+}
+
+// Returns how many records a device leaves in a step, counted in a run of one replica. Returns 0 if that run would take
+// a large part of the run itself, or fails.
+double records_of_a_step(const Job& job) {
+  constexpr int kPart = 8;
+  const int one = job.devices_of_replica;
+  if (job.trace != nullptr || job.devices < std::int64_t{kPart} * one) return 0;
+  Scenario alone = one_replica_of(job.scenario, static_cast<int>(job.devices / one));
+  alone.steps = 1;
+  alone.warmup_steps = 0;
+  alone.engine.symmetry = false;
+  try {
+    return static_cast<double>(run_job(job_of(alone), {}).timeline.records.size()) / one;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+// Returns whether workers may represent others.
+bool has_symmetry(const Job& job, const RunOptions& options) {
+  const EngineSettings& asked = job.scenario.engine;
+  return job.engine.symmetry && asked.symmetry && !options.schedule_seed &&
+         asked.values.value_or(ValueMode::none) == ValueMode::none &&
+         asked.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid;
+}
+
+// Trains one worker's part of the job.
+void train_worker(Worker& worker, const Job& job, const std::function<void(int step, int steps)>& progress,
+                  TrainingResult& result) {
+  if (job.trace != nullptr) {
+    TraceReplay replay(*job.trace, worker);
+    train_steps(replay, worker, job.scenario.steps, progress, result.report);
+  } else if (job.divides_model) {
+    train_parallel(worker, job, progress, result.report);
+  } else {
+    train(worker, job, progress, result);
+  }
+}
+
+// Runs the job until its workers did what they were expected to do; more of them run each time. Returns their results.
+std::vector<TrainingResult> train_all(const Job& job, Engine& engine, SizeCheck& size, MeasuredSteps& measured,
+                                      Timeline& timeline) {
+  std::vector<TrainingResult> results;
+  const auto progress = [&measured](int step, int steps) { measured.step_done(step, steps); };
+  const auto train_one = [&](Worker& worker) {
+    size.begin_worker();
+    train_worker(worker, job, progress, results.at(static_cast<std::size_t>(worker.index())));
+  };
+  tell_phase({.text = "begins its first step"});
+  for (int runs = 1;; ++runs) {
+    results.assign(job.tasks.size(), {});
+    try {
+      timeline = engine.run(train_one);
+      return results;
+    } catch (const RunAgain&) {
+      const std::string text = fmt::format("begins its first step again (run {})", runs + 1);
+      tell_phase({.text = text, .starts_again = true});
+      size.before_next_run();
+    }
+  }
+}
+
+RunResult run_job(const Job& job, const RunOptions& options) {
+  const std::optional<MemoryNeed> memory = job.models_machine ? memory_need(job) : std::nullopt;
+  check_memory(job, memory);
+  tell_phase({.text = "estimates what it needs"});
+  SizeCheck size(
+      job, has_symmetry(job, options), [&job] { return records_of_a_step(job); }, options.memory_share);
+  size.before_run();
+  state_to_job(job.scenario);
+  tell_phase({.text = "prepares the engine"});
+  const std::unique_ptr<Engine> engine = open(job, options);
+  const Capabilities& capabilities = engine->capabilities();
+  check_capabilities(job, capabilities);
+  RunResult result{.report = {}, .timeline = {}, .topology = job.scenario.topology};
+  MeasuredSteps measured(job.scenario, options.progress);
+  result.report = merged(train_all(job, *engine, size, measured, result.timeline), job);
+  result.report.memory = memory;
+  if (!capabilities.deterministic) result.report.machine_use = measured.machine_use();
+  add_facts(result.report, job, capabilities, result.timeline);
+  for (const WorkerSpec& task : job.tasks) result.machines.push_back(task.topology_worker);
+  return result;
+}
+
+// Returns the throughput of one replica with its share of the batch; 0 if it needs more memory than there is.
+double throughput_alone(const Job& job, int replicas) {
+  try {
+    const Scenario alone = one_replica_of(job.scenario, replicas);
+    return run_job(job_of(alone), {}).report.throughput();
+  } catch (const MemoryError&) {
+    return 0;
+  }
+}
+
+// Adds how well the job scales: weak scaling, by simulations only, since they take no machine time.
+void add_scaling(Report& report, const Job& job) {
+  const bool has_replica_on_worker = job.devices_of_replica <= job.scenario.devices.per_worker;
+  if (!report.deterministic || report.replicas <= 1 || !has_replica_on_worker) return;
+  const double one = throughput_alone(job, report.replicas);
+  if (one > 0) report.scaling_efficiency = report.throughput() / (one * report.replicas);
+}
+
+}  // namespace
+
+RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
+  Diagnostics problems;
+  check_rules(scenario, problems);
+  problems.throw_if_any();
+  const LaunchedJob* launched = join_launch(scenario);
+  const Scenario run = with_topology(scenario);
+  try {
+    const Job job = job_of(run);
+    if (launched != nullptr) check_tf_config(job.tasks, launched->rank(), process_environment());
+    RunResult result = run_job(job, options);
+    add_notes(result.report, job, result.timeline);
+    if (options.measures_scaling) add_scaling(result.report, job);
+    return result;
+  } catch (const StrategyError& error) {  // the scenario's strategy cannot do what its other parts ask for
+    throw InputError({scenario.problem_at("strategy", error.what())});
+  } catch (const ImpossibleError& error) {
+    throw InputError({scenario.problem_at(error.part(), error.what())});
+  }
+}
+
+std::shared_ptr<const Topology> topology_for(const Scenario& scenario) {
+  if (scenario.topology || !engine_info(scenario.engine.name).needs_topology) return scenario.topology;
+  return machine_topology(machine_engine().name, {.max_devices = 0, .quick = true, .progress = {}});
+}
+
+}  // namespace tandem
