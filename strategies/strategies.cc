@@ -7,14 +7,14 @@
 #include <set>
 
 #include "strategies/base/errors.h"
-#include "strategies/central_storage.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/one_device.h"
 #include "strategies/parallel/mesh_division.h"
 #include "strategies/parallel/sharded_division.h"
-#include "strategies/parameter_server.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/types/central_storage.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
+#include "strategies/types/one_device.h"
 
 namespace tandem {
 namespace {

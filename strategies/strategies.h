@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "strategies/base/options.h"
-#include "strategies/strategy_key.h"
+#include "strategies/base/strategy_key.h"
 
 namespace tandem {
 

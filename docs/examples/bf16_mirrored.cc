@@ -2,8 +2,8 @@
 // differs from MirroredStrategy is here.
 #include <algorithm>
 
-#include "strategies/mirrored.h"
 #include "strategies/strategies.h"
+#include "strategies/types/mirrored.h"
 
 namespace {
 

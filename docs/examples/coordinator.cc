@@ -5,10 +5,10 @@
 #include <cstdio>
 
 #include "engine/engine.h"
-#include "strategies/cluster_coordinator.h"
-#include "strategies/values/arithmetic.h"
-#include "strategies/values/host_values.h"
-#include "strategies/worker_functions.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/servers/cluster_coordinator.h"
+#include "strategies/servers/worker_functions.h"
+#include "strategies/strategy/arithmetic.h"
 
 namespace {
 

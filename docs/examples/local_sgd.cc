@@ -1,7 +1,7 @@
 // Local SGD: replicas train on their own and average their variables from time to time (Stich, "Local SGD Converges
 // Fast and Communicates Little", ICLR 2019). Everything that differs from MirroredStrategy is here.
-#include "strategies/mirrored.h"
 #include "strategies/strategies.h"
+#include "strategies/types/mirrored.h"
 
 namespace {
 

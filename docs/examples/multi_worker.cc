@@ -11,16 +11,16 @@
 #include <thread>
 
 #include "engine/engine.h"
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/cluster/tf_config_resolver.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/values/arithmetic.h"
-#include "strategies/values/average_loss.h"
-#include "strategies/values/host_values.h"
+#include "strategies/strategy/arithmetic.h"
+#include "strategies/strategy/average_loss.h"
+#include "strategies/strategy/context.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "strategies/variables/apply_gradients.h"
 #include "strategies/variables/checkpoint.h"
 

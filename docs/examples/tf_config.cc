@@ -9,11 +9,11 @@
 
 #include "engine/engine.h"
 #include "strategies/cluster/run_cluster.h"
-#include "strategies/cluster/server.h"
 #include "strategies/cluster/tf_config_resolver.h"
-#include "strategies/parameter_server.h"
-#include "strategies/values/arithmetic.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/servers/server.h"
+#include "strategies/strategy/arithmetic.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 
 #include "engine/engine.h"
 #include "strategies/cross_device/copies.h"
-#include "strategies/mirrored.h"
 #include "strategies/strategies.h"
+#include "strategies/types/mirrored.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 #include "tests/conformance/kit/strategy_conformance.h"
 
 namespace tandem {

@@ -6,13 +6,13 @@
 #include <filesystem>
 
 #include "engine/engine.h"
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/arithmetic.h"
 #include "strategies/training/checkpoint_manager.h"
 #include "strategies/training/metrics.h"
 #include "strategies/training/optimizers.h"
 #include "strategies/training/random_generator.h"
-#include "strategies/values/arithmetic.h"
-#include "strategies/values/host_values.h"
+#include "strategies/types/multi_worker_mirrored.h"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "engine/engine.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/mirrored.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/mirrored.h"
 #include "topologies/readers/catalog.h"
 
 namespace {

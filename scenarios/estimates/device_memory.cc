@@ -6,7 +6,7 @@
 #include "scenarios/estimates/activations.h"
 #include "scenarios/job/parallel_settings.h"
 #include "strategies/parallel/division.h"
-#include "strategies/parallel/gradient_buckets.h"
+#include "strategies/parallel/layout/gradient_buckets.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "scenarios/import/traces/trace.h"
-#include "strategies/parallel/parallel_options.h"
+#include "strategies/parallel/layout/parallel_options.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 

@@ -11,7 +11,7 @@
 #include "scenarios/import/megatron.h"
 #include "scenarios/import/models/hugging_face.h"
 #include "scenarios/import/traces/trace.h"
-#include "strategies/parallel/parallel_options.h"
+#include "strategies/parallel/layout/parallel_options.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 

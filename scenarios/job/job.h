@@ -10,7 +10,7 @@
 #include "reports/run/report.h"
 #include "scenarios/job/tasks.h"
 #include "scenarios/scenario/scenario.h"
-#include "strategies/parallel/parallel_options.h"
+#include "strategies/parallel/layout/parallel_options.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "scenarios/scenario/scenario.h"
-#include "strategies/parallel/division_problem.h"
+#include "strategies/parallel/layout/division_problem.h"
 
 namespace tandem {
 

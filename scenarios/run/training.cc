@@ -1,8 +1,8 @@
 #include "scenarios/run/training.h"
 
 #include "scenarios/workloads/workload.h"
-#include "strategies/base/stored_extended.h"
 #include "strategies/strategies.h"
+#include "strategies/types/stored_extended.h"
 
 namespace tandem {
 namespace {

@@ -10,7 +10,7 @@
 #include "engine/engine_info.h"
 #include "scenarios/reading/sweep_settings.h"
 #include "scenarios/workloads/mlp_layers.h"
-#include "strategies/parallel/layer_division.h"
+#include "strategies/parallel/layout/layer_division.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/figures.h"

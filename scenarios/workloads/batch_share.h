@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/strategy.h"
 
 namespace tandem {
 

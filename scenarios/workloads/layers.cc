@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "scenarios/workloads/batch_share.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/parallel/lone_layer.h"
+#include "strategies/parallel/stages/lone_layer.h"
+#include "strategies/strategy/replica_context.h"
 
 namespace tandem {
 

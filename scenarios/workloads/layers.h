@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "scenarios/workloads/workload.h"
-#include "strategies/parallel/range.h"
-#include "strategies/parallel/step_input.h"
-#include "strategies/parallel/trainable_model.h"
+#include "strategies/parallel/layout/range.h"
+#include "strategies/parallel/stages/step_input.h"
+#include "strategies/parallel/stages/trainable_model.h"
 #include "strategies/variables/gradient_updates.h"
 
 namespace tandem {

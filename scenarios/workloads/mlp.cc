@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/workloads/computed/he_uniform.h"
-#include "strategies/base/replica_context.h"
+#include "strategies/strategy/replica_context.h"
 
 namespace tandem {
 namespace {

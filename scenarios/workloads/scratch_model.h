@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "scenarios/scenario/scenario.h"
-#include "strategies/parallel/trainable_model.h"
+#include "strategies/parallel/stages/trainable_model.h"
 
 namespace tandem {
 

@@ -11,8 +11,8 @@
 #include "scenarios/scenario/scenario.h"
 #include "scenarios/workloads/layer_kernels.h"
 #include "scenarios/workloads/layer_ops.h"
-#include "strategies/parallel/layer_exchanges.h"
-#include "strategies/parallel/stage_model.h"
+#include "strategies/parallel/stages/layer_exchanges.h"
+#include "strategies/parallel/stages/stage_model.h"
 
 namespace tandem {
 

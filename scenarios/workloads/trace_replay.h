@@ -8,7 +8,7 @@
 
 #include "scenarios/import/traces/trace.h"
 #include "scenarios/workloads/workload.h"
-#include "strategies/parallel/group_collectives.h"
+#include "strategies/parallel/layout/group_collectives.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 
 #include "engine/worker.h"
 #include "scenarios/scenario/scenario.h"
-#include "strategies/parallel/trainable_model.h"
+#include "strategies/parallel/stages/trainable_model.h"
 
 namespace tandem {
 

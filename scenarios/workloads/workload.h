@@ -10,7 +10,7 @@
 #include "engine/worker.h"
 #include "reports/run/report.h"
 #include "scenarios/scenario/scenario.h"
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/strategy.h"
 
 namespace tandem {
 

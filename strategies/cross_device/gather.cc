@@ -10,7 +10,7 @@
 
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/values/shapes.h"
 
 namespace tandem {

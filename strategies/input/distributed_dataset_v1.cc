@@ -9,7 +9,7 @@
 #include "strategies/base/errors.h"
 #include "strategies/input/autoshard.h"
 #include "strategies/input/distributed_input.h"
-#include "strategies/values/regroup.h"
+#include "strategies/strategy/regroup.h"
 
 namespace tandem {
 namespace {

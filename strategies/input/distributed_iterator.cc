@@ -1,8 +1,8 @@
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
 #include "strategies/input/distributed_dataset.h"
 #include "strategies/input/distributed_input.h"
 #include "strategies/input/staging.h"
+#include "strategies/strategy/context.h"
 
 namespace tandem {
 namespace {

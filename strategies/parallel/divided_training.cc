@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 
 namespace tandem {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/worker.h"
-#include "strategies/parallel/linear.h"
-#include "strategies/parallel/parallel_options.h"
-#include "strategies/parallel/trainable_model.h"
+#include "strategies/parallel/layout/parallel_options.h"
+#include "strategies/parallel/stages/linear.h"
+#include "strategies/parallel/stages/trainable_model.h"
 
 namespace tandem {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "strategies/parallel/divided_training.h"
-#include "strategies/parallel/division_problem.h"
+#include "strategies/parallel/layout/division_problem.h"
 
 namespace tandem {
 

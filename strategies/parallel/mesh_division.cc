@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "strategies/base/errors.h"
-#include "strategies/parallel/gradient_buckets.h"
-#include "strategies/parallel/layer_division.h"
-#include "strategies/parallel/range.h"
+#include "strategies/parallel/layout/gradient_buckets.h"
+#include "strategies/parallel/layout/layer_division.h"
+#include "strategies/parallel/layout/range.h"
 
 namespace tandem {
 namespace {

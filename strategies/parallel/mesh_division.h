@@ -5,7 +5,7 @@
 #pragma once
 
 #include "strategies/parallel/division.h"
-#include "strategies/parallel/pipeline_schedule.h"
+#include "strategies/parallel/layout/pipeline_schedule.h"
 
 namespace tandem {
 

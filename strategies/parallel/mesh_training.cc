@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "strategies/base/errors.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 
 namespace tandem {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "strategies/parallel/mesh_division.h"
-#include "strategies/parallel/stage.h"
-#include "strategies/parallel/step_input.h"
+#include "strategies/parallel/stages/stage.h"
+#include "strategies/parallel/stages/step_input.h"
 
 namespace tandem {
 

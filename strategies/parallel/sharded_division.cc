@@ -1,11 +1,11 @@
 #include "strategies/parallel/sharded_division.h"
 
-#include "strategies/parallel/range.h"
+#include "strategies/parallel/layout/range.h"
 
 #include <fmt/format.h>
 
 #include "strategies/base/errors.h"
-#include "strategies/parallel/gradient_buckets.h"
+#include "strategies/parallel/layout/gradient_buckets.h"
 #include "strategies/parallel/sharded_training.h"
 
 namespace tandem {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 
 namespace tandem {
 

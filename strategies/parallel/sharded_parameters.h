@@ -15,9 +15,9 @@
 #include <span>
 #include <vector>
 
-#include "strategies/parallel/group_collectives.h"
-#include "strategies/parallel/moments.h"
-#include "strategies/parallel/stage_model.h"
+#include "strategies/parallel/layout/group_collectives.h"
+#include "strategies/parallel/stages/moments.h"
+#include "strategies/parallel/stages/stage_model.h"
 
 namespace tandem {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/parallel/lone_layer.h"
-#include "strategies/parallel/range.h"
+#include "strategies/parallel/layout/range.h"
+#include "strategies/parallel/stages/lone_layer.h"
+#include "strategies/types/multi_worker_mirrored.h"
 
 namespace tandem {
 namespace {

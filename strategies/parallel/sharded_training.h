@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "strategies/parallel/device_mesh.h"
 #include "strategies/parallel/divided_training.h"
+#include "strategies/parallel/layout/device_mesh.h"
 #include "strategies/parallel/sharded_parameters.h"
-#include "strategies/parallel/step_input.h"
+#include "strategies/parallel/stages/step_input.h"
 
 namespace tandem {
 

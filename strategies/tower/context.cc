@@ -1,9 +1,9 @@
 #include "strategies/tower/context.h"
 
-#include "strategies/base/context.h"
-#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/strategy/replica_context.h"
 
 namespace tandem::tower {
 

@@ -6,7 +6,7 @@
 
 #include "strategies/cross_device/destinations.h"
 #include "strategies/cross_device/gather.h"
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 
 namespace tandem::tower {
 

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/base/stored_extended.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/one_device.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/strategy/replica_context.h"
 #include "strategies/tower/tower_strategy.h"
 #include "strategies/tower/values.h"
+#include "strategies/types/one_device.h"
+#include "strategies/types/stored_extended.h"
 
 namespace tandem::tower {
 namespace {

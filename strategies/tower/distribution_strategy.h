@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "strategies/base/strategy.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/input/distributed_dataset_v1.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/tower/functions.h"
 
 namespace tandem::tower {

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "strategies/base/strategy_extended.h"
+#include "strategies/strategy/strategy_extended.h"
 
 namespace tandem::tower {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
+#include "strategies/strategy/default_strategy.h"
 #include "strategies/tower/distribution_strategy.h"
 #include "strategies/tower/tower_strategy.h"
 #include "strategies/tower/values.h"

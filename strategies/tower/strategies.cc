@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/cross_device/choose.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/parameter_server.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/strategy/context.h"
 #include "strategies/tower/tower_strategy.h"
 #include "strategies/tower/values.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 
 namespace tandem::tower {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "strategies/base/options.h"
 #include "strategies/cluster/cluster_resolver.h"
-#include "strategies/one_device.h"
 #include "strategies/tower/cross_tower_ops.h"
 #include "strategies/tower/devices.h"
 #include "strategies/tower/distribution_strategy.h"
 #include "strategies/tower/variables.h"
+#include "strategies/types/one_device.h"
 
 namespace tandem::tower {
 

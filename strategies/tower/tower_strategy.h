@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/tower/variables.h"
 
 namespace tandem::tower {

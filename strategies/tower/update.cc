@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "strategies/base/default_strategy.h"
 #include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/strategy/regroup.h"
 #include "strategies/tower/distribution_strategy.h"
 #include "strategies/tower/tower_strategy.h"
 #include "strategies/tower/values.h"
-#include "strategies/values/regroup.h"
 
 namespace tandem::tower {
 namespace {

@@ -8,13 +8,13 @@
 
 #include "engine/task.h"
 #include "engine/worker.h"
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/base/strategy.h"
 #include "strategies/cluster/device_names.h"
 #include "strategies/cross_device/destinations.h"
-#include "strategies/values/regroup.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/regroup.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/strategy/strategy.h"
 
 namespace tandem::tower {
 namespace {

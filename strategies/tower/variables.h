@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/variables/replicated_variables.h"
 
 namespace tandem::tower {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "strategies/base/errors.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 
 namespace tandem {
 namespace {

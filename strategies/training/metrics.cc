@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include "engine/op.h"
-#include "strategies/base/context.h"
-#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/base/strategy.h"
 #include "strategies/cross_device/copies.h"
-#include "strategies/values/arithmetic.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/arithmetic.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/strategy/strategy.h"
 
 namespace tandem::metrics {
 namespace {

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/strategy.h"
 #include "strategies/cross_device/copies.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/training/gradient_clipping.h"
 #include "strategies/training/sparse_rows.h"
-#include "strategies/values/host_values.h"
 #include "strategies/values/shapes.h"
 #include "strategies/variables/checkpoint.h"
 #include "strategies/variables/components.h"

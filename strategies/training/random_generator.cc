@@ -8,14 +8,14 @@
 #include <type_traits>
 
 #include "engine/op.h"
-#include "strategies/base/context.h"
-#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/base/strategy.h"
 #include "strategies/cross_device/copies.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/values/host_values.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/variables/checkpoint.h"
 
 namespace tandem {

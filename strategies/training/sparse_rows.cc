@@ -8,7 +8,7 @@
 #include "engine/op.h"
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/values/shapes.h"
 #include "strategies/variables/components.h"
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/strategy/strategy.h"
 
 namespace tandem {
 

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/strategy/strategy.h"
 #include "topologies/base/whole_file.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "strategies/base/errors.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 
 namespace tandem {
 namespace {

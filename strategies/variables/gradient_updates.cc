@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/base/replica_context.h"
+#include "strategies/strategy/replica_context.h"
 #include "strategies/variables/apply_gradients.h"
 
 namespace tandem {

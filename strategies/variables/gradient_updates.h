@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/strategy.h"
 
 namespace tandem {
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "strategies/base/context.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/base/strategy.h"
 #include "strategies/cross_device/copies.h"
-#include "strategies/values/regroup.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/regroup.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/variables/components.h"
 
 namespace tandem {

@@ -6,9 +6,9 @@
 
 #include "engine/purpose.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/strategy.h"
-#include "strategies/values/host_values.h"
-#include "strategies/values/regroup.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/regroup.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/variables/components.h"
 
 namespace tandem {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "strategies/base/errors.h"
-#include "strategies/base/strategy.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/gather.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/values/shapes.h"
 
 namespace tandem {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <mutex>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/variables/components.h"
 
 namespace tandem {

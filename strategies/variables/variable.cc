@@ -4,14 +4,14 @@
 
 #include <ostream>
 
-#include "strategies/base/context.h"
-#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/own_change.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/base/strategy.h"
-#include "strategies/values/host_values.h"
-#include "strategies/values/regroup.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/strategy/own_change.h"
+#include "strategies/strategy/regroup.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/strategy/strategy.h"
 #include "strategies/variables/components.h"
 
 namespace tandem {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/cluster_coordinator.h"
-#include "strategies/worker_functions.h"
+#include "strategies/servers/cluster_coordinator.h"
+#include "strategies/servers/worker_functions.h"
+#include "strategies/strategy/replica_context.h"
 
 namespace tandem {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "engine/engine.h"
 #include "engine/kernels/kernels.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/mirrored.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/mirrored.h"
 #include "tests/benchmarks/exact_counters.h"
 
 namespace tandem {

@@ -5,9 +5,9 @@
 
 #include <functional>
 
-#include "strategies/central_storage.h"
-#include "strategies/mirrored.h"
-#include "strategies/one_device.h"
+#include "strategies/types/central_storage.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/one_device.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -7,11 +7,11 @@
 #include <map>
 #include <memory>
 
-#include "strategies/base/context.h"
-#include "strategies/mirrored.h"
-#include "strategies/one_device.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/context.h"
 #include "strategies/training/optimizers.h"
-#include "strategies/values/host_values.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/one_device.h"
 #include "tests/conformance/each_strategy.h"
 
 namespace tandem::optimizer_testing {

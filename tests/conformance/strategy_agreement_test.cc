@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/mirrored.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/mirrored.h"
 #include "strategies/variables/apply_gradients.h"
 #include "tests/conformance/strategy_testing.h"
 

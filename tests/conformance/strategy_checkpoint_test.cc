@@ -7,10 +7,10 @@
 #include <fstream>
 
 #include "strategies/base/errors.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/training/checkpoint_manager.h"
-#include "strategies/values/host_values.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -1,12 +1,12 @@
 // Which strategy and which replica are current, which devices and names a strategy takes, in every world.
 #include <gmock/gmock.h>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/mirrored.h"
-#include "strategies/one_device.h"
 #include "strategies/strategies.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/one_device.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

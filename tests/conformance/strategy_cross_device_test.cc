@@ -8,15 +8,15 @@
 
 #include "docs/examples/tree_all_reduce.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
 #include "strategies/cross_device/choose.h"
 #include "strategies/cross_device/collective_all_reduce.h"
 #include "strategies/cross_device/hierarchical_copy_all_reduce.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/cross_device/reduction_to_one_device.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/strategy/replica_context.h"
 #include "strategies/tower/strategies.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

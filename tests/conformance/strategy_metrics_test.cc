@@ -2,13 +2,13 @@
 // are whole or have few bits, so that sums are exact.
 #include <gmock/gmock.h>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/central_storage.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/context.h"
 #include "strategies/training/metrics.h"
-#include "strategies/values/host_values.h"
+#include "strategies/types/central_storage.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -1,16 +1,16 @@
 // Numbers in reductions, and values of one replica, in every world and with every strategy: they behave as tensors do.
 #include <gmock/gmock.h>
 
-#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/central_storage.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/one_device.h"
-#include "strategies/parameter_server.h"
-#include "strategies/parameter_server_v2.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/servers/parameter_server_v2.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/central_storage.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
+#include "strategies/types/one_device.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

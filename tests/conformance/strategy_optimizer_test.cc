@@ -2,8 +2,8 @@
 // learn what one device learns from the whole batch.
 #include <gmock/gmock.h>
 
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/parameter_server.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "tests/conformance/optimizer_testing.h"
 
 namespace tandem {

@@ -1,8 +1,8 @@
 // All-reductions of many tensors through every cross-device operation, packed or not, in every world.
 #include <gmock/gmock.h>
 
-#include "strategies/base/replica_context.h"
-#include "strategies/mirrored.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <set>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/central_storage.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/one_device.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/context.h"
 #include "strategies/training/random_generator.h"
-#include "strategies/values/host_values.h"
+#include "strategies/types/central_storage.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
+#include "strategies/types/one_device.h"
 #include "strategies/variables/checkpoint.h"
 #include "tests/conformance/strategy_testing.h"
 

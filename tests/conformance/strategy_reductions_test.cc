@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
-#include "strategies/mirrored.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -2,17 +2,17 @@
 #include <gmock/gmock.h>
 
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/central_storage.h"
 #include "strategies/cross_device/collective_all_reduce.h"
 #include "strategies/cross_device/hierarchical_copy_all_reduce.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/cross_device/reduction_to_one_device.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/parameter_server.h"
-#include "strategies/values/host_values.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/central_storage.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "strategies/variables/apply_gradients.h"
 #include "tests/conformance/strategy_testing.h"
 

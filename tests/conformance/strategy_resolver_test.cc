@@ -4,14 +4,14 @@
 #include <cstdlib>
 
 #include "strategies/base/errors.h"
-#include "strategies/cluster/distribute_coordinator.h"
 #include "strategies/cluster/resolvers.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/cluster/simple_resolver.h"
 #include "strategies/cluster/tf_config_resolver.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/parameter_server.h"
-#include "strategies/parameter_server_v2.h"
+#include "strategies/servers/distribute_coordinator.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/servers/parameter_server_v2.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

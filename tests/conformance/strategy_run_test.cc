@@ -1,10 +1,10 @@
 // What run() and merge_call() of Mirrored do in every world: order, regrouping, and errors of replicas.
 #include <gmock/gmock.h>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/mirrored.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -1,14 +1,14 @@
 // Servers of a job's tasks, whose join() blocks until the job ends, in every world.
-#include "strategies/cluster/server.h"
+#include "strategies/servers/server.h"
 
 #include <gmock/gmock.h>
 
 #include "strategies/base/errors.h"
-#include "strategies/cluster/distribute_coordinator.h"
 #include "strategies/cluster/run_cluster.h"
-#include "strategies/cluster_coordinator.h"
-#include "strategies/parameter_server.h"
-#include "strategies/worker_functions.h"
+#include "strategies/servers/cluster_coordinator.h"
+#include "strategies/servers/distribute_coordinator.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/servers/worker_functions.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -1,9 +1,9 @@
 // Parameter servers in every world, be the workers in one process or in several.
 #include <gmock/gmock.h>
 
-#include "strategies/base/context.h"
-#include "strategies/cluster_coordinator.h"
-#include "strategies/parameter_server.h"
+#include "strategies/servers/cluster_coordinator.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/strategy/context.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/base/replica_context.h"
+#include "strategies/strategy/replica_context.h"
 #include "tests/conformance/worlds.h"
 
 namespace tandem {

@@ -3,11 +3,11 @@
 
 #include "strategies/base/errors.h"
 #include "strategies/cluster/simple_resolver.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
-#include "strategies/mirrored.h"
 #include "strategies/tower.h"
-#include "strategies/values/host_values.h"
+#include "strategies/types/mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -1,10 +1,10 @@
 // Variables of Mirrored in every world. The numbers are those of TensorFlow's own tests.
 #include <gmock/gmock.h>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/mirrored.h"
+#include "strategies/strategy/context.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/types/mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

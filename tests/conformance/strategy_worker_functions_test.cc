@@ -1,13 +1,13 @@
 // Functions by name, which workers run for a coordinator, in every world: in one process or in several.
-#include "strategies/worker_functions.h"
+#include "strategies/servers/worker_functions.h"
 
 #include <gmock/gmock.h>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/cluster/server.h"
-#include "strategies/cluster_coordinator.h"
-#include "strategies/values/arithmetic.h"
+#include "strategies/servers/cluster_coordinator.h"
+#include "strategies/servers/server.h"
+#include "strategies/strategy/arithmetic.h"
+#include "strategies/strategy/context.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "strategies/base/errors.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/values/host_values.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "strategies/variables/apply_gradients.h"
 #include "tests/conformance/strategy_testing.h"
 

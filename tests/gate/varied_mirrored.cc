@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "strategies/base/errors.h"
-#include "strategies/mirrored.h"
 #include "strategies/strategies.h"
+#include "strategies/types/mirrored.h"
 
 namespace {
 

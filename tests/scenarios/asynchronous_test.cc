@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "scenarios/job/job.h"
-#include "strategies/base/replica_context.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/parameter_server.h"
+#include "strategies/servers/parameter_server.h"
 #include "strategies/strategies.h"
+#include "strategies/strategy/replica_context.h"
 #include "strategies/variables/gradient_updates.h"
 #include "tests/scenarios/running.h"
 

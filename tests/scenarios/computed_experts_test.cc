@@ -7,7 +7,7 @@
 
 #include "scenarios/model/model_reader.h"
 #include "scenarios/workloads/computed/flow.h"
-#include "strategies/parallel/layer_division.h"
+#include "strategies/parallel/layout/layer_division.h"
 #include "tests/scenarios/computed_ways.h"
 #include "topologies/readers/catalog.h"
 

@@ -6,7 +6,7 @@
 #include "engine/engine.h"
 #include "scenarios/workloads/computed/computed_model.h"
 #include "scenarios/workloads/trainable.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 #include "tests/scenarios/computed_ways.h"
 
 namespace tandem {

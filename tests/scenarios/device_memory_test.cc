@@ -6,7 +6,7 @@
 
 #include "scenarios/estimates/activations.h"
 #include "scenarios/model/model_reader.h"
-#include "strategies/parallel/layer_division.h"
+#include "strategies/parallel/layout/layer_division.h"
 #include "tests/scenarios/running.h"
 #include "topologies/readers/catalog.h"
 

@@ -1,14 +1,14 @@
 // Devices along axes, and their collectives.
-#include "strategies/parallel/device_mesh.h"
+#include "strategies/parallel/layout/device_mesh.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
 #include "strategies/base/errors.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/parallel/group_collectives.h"
-#include "strategies/parallel/range.h"
+#include "strategies/parallel/layout/group_collectives.h"
+#include "strategies/parallel/layout/range.h"
+#include "strategies/types/multi_worker_mirrored.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,5 @@
 // Dividing tables of layers: what the parts have together, what they exchange, and what cannot be divided.
-#include "strategies/parallel/layer_division.h"
+#include "strategies/parallel/layout/layer_division.h"
 
 #include <gtest/gtest.h>
 

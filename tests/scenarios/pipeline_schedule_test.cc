@@ -1,6 +1,6 @@
 // The pipeline's schedule by itself: complete, in order, without deadlock, and with no more live micro-batches than it
 // promises.
-#include "strategies/parallel/pipeline_schedule.h"
+#include "strategies/parallel/layout/pipeline_schedule.h"
 
 #include <gtest/gtest.h>
 

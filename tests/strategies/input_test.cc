@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "strategies/base/errors.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/input/distributed_dataset_v1.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/values/host_values.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

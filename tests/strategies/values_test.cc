@@ -3,13 +3,13 @@
 
 #include <sstream>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/mirrored.h"
-#include "strategies/one_device.h"
-#include "strategies/values/arithmetic.h"
-#include "strategies/values/average_loss.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/arithmetic.h"
+#include "strategies/strategy/average_loss.h"
+#include "strategies/strategy/context.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/one_device.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

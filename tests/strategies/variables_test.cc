@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
-#include "strategies/central_storage.h"
-#include "strategies/mirrored.h"
-#include "strategies/one_device.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/context.h"
+#include "strategies/types/central_storage.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/one_device.h"
 #include "strategies/variables/apply_gradients.h"
 #include "tests/conformance/each_strategy.h"
 

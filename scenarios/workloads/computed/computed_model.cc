@@ -8,7 +8,7 @@
 #include "scenarios/workloads/computed/computed_stage.h"
 #include "scenarios/workloads/computed/drawn_word.h"
 #include "scenarios/workloads/computed/he_uniform.h"
-#include "strategies/parallel/range.h"
+#include "strategies/parallel/layout/range.h"
 
 namespace tandem {
 namespace {

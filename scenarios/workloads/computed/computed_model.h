@@ -11,8 +11,8 @@
 #include "scenarios/workloads/computed/computed_settings.h"
 #include "scenarios/workloads/computed/flow.h"
 #include "scenarios/workloads/computed/training_data.h"
-#include "strategies/parallel/division_problem.h"
-#include "strategies/parallel/trainable_model.h"
+#include "strategies/parallel/layout/division_problem.h"
+#include "strategies/parallel/stages/trainable_model.h"
 
 namespace tandem {
 

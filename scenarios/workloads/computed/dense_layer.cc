@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "scenarios/workloads/computed/attention.h"
-#include "strategies/parallel/range.h"
+#include "strategies/parallel/layout/range.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/parallel/layer_division.h"
+#include "strategies/parallel/layout/layer_division.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

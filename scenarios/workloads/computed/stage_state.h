@@ -8,7 +8,7 @@
 
 #include "scenarios/workloads/computed/computed_settings.h"
 #include "scenarios/workloads/computed/flow.h"
-#include "strategies/parallel/stage_model.h"
+#include "strategies/parallel/stages/stage_model.h"
 
 namespace tandem {
 

@@ -1,7 +1,7 @@
 #include "scenarios/workloads/computed/table_layer.h"
 
 #include "engine/layer_ops.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

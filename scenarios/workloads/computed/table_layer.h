@@ -5,7 +5,7 @@
 
 #include "scenarios/workloads/computed/computed_layer.h"
 #include "scenarios/workloads/computed/operations.h"
-#include "strategies/parallel/range.h"
+#include "strategies/parallel/layout/range.h"
 
 namespace tandem {
 

@@ -7,7 +7,7 @@
 
 #include "engine/worker.h"
 #include "scenarios/scenario/labelled_rows.h"
-#include "strategies/parallel/trainable_model.h"
+#include "strategies/parallel/stages/trainable_model.h"
 
 namespace tandem {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "strategies/base/replica_context.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/replica_context.h"
 
 namespace tandem {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "engine/launched_job.h"
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/replica_context.h"
 #include "strategies/variables/apply_gradients.h"
 #include "tests/conformance/kit/judge.h"
 

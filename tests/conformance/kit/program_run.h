@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/strategy.h"
 #include "tests/conformance/kit/drawn_program.h"
 
 namespace tandem {

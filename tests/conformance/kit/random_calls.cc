@@ -2,8 +2,8 @@
 
 #include <random>
 
-#include "strategies/base/replica_context.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/replica_context.h"
 #include "tests/conformance/kit/strategy_conformance.h"
 
 namespace tandem {

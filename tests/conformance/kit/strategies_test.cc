@@ -1,7 +1,7 @@
 // Our own strategies, through the kit that strategies of others are tested with.
 #include <fmt/format.h>
 
-#include "strategies/cluster_coordinator.h"
+#include "strategies/servers/cluster_coordinator.h"
 #include "tests/conformance/kit/program_run.h"
 #include "tests/conformance/kit/strategy_conformance.h"
 

@@ -7,10 +7,10 @@
 #include <mutex>
 
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
+#include "strategies/cross_device/host_values.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
-#include "strategies/values/host_values.h"
+#include "strategies/strategy/replica_context.h"
 #include "tests/conformance/kit/judged_run.h"
 #include "tests/conformance/kit/program_run.h"
 

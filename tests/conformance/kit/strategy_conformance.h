@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "strategies/base/strategy.h"
 #include "strategies/strategies.h"
+#include "strategies/strategy/strategy.h"
 #include "tests/conformance/worlds.h"
 
 namespace tandem {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "strategies/base/default_strategy.h"
+#include "strategies/strategy/default_strategy.h"
 #include "strategies/variables/checkpoint.h"
 #include "tests/conformance/tf/stage.h"
 

@@ -1,7 +1,7 @@
 // Cluster specs and servers; servers hold real TCP ports that the system chooses.
 #include <thread>
 
-#include "strategies/cluster/server.h"
+#include "strategies/servers/server.h"
 #include "tests/conformance/tf/outcome.h"
 
 namespace tandem::cluster_spec_server_cases {

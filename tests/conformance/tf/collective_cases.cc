@@ -3,7 +3,7 @@
 
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "tests/conformance/tf/groups.h"
 
 namespace tandem::collective_cases {

@@ -1,5 +1,5 @@
 // Area "context": which strategy and context is current.
-#include "strategies/base/default_strategy.h"
+#include "strategies/strategy/default_strategy.h"
 #include "tests/conformance/tf/groups.h"
 
 namespace tandem::context_cases {

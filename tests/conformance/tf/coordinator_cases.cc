@@ -1,5 +1,5 @@
 // The distribute coordinator: who runs, with which context, beside which servers.
-#include "strategies/cluster/distribute_coordinator.h"
+#include "strategies/servers/distribute_coordinator.h"
 
 #include <mutex>
 

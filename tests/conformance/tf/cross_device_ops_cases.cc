@@ -4,7 +4,7 @@
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/cross_device/reduction_to_one_device.h"
-#include "strategies/mirrored.h"
+#include "strategies/types/mirrored.h"
 #include "tests/conformance/tf/groups.h"
 
 namespace tandem::cross_device_ops_cases {

@@ -1,5 +1,5 @@
 // Area "gather-broadcast": gather, all_gather, their errors and gradients, and broadcast_to.
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 #include "tests/conformance/tf/groups.h"
 
 namespace tandem::gather_broadcast_cases {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <type_traits>
 
-#include "strategies/mirrored.h"
+#include "strategies/types/mirrored.h"
 #include "tests/conformance/tf/stage.h"
 
 namespace tandem {

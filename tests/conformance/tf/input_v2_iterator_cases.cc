@@ -1,5 +1,5 @@
 // Distributed iterators: options, ends, static shapes, contexts, and iterating again.
-#include "strategies/mirrored.h"
+#include "strategies/types/mirrored.h"
 #include "tests/conformance/tf/input_values.h"
 
 namespace tandem::input_v2_iterator_cases {

@@ -4,7 +4,7 @@
 #include "engine/worker.h"
 #include "strategies/input/distributed_dataset.h"
 #include "strategies/input/distributed_dataset_v1.h"
-#include "strategies/values/regroup.h"
+#include "strategies/strategy/regroup.h"
 #include "tests/conformance/tf/case.h"
 
 namespace tandem {

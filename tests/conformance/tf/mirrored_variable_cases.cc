@@ -1,9 +1,9 @@
 // Area "mirrored-variable": reading and changing mirrored variables.
 #include <array>
 
+#include "strategies/cross_device/host_values.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
-#include "strategies/values/host_values.h"
 #include "tests/conformance/tf/agreed.h"
 
 namespace tandem::mirrored_variable_cases {

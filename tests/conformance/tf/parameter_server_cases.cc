@@ -2,8 +2,8 @@
 // make of them.
 #include <fmt/format.h>
 
-#include "strategies/central_storage.h"
-#include "strategies/parameter_server.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/types/central_storage.h"
 #include "tests/conformance/tf/stage.h"
 
 namespace tandem::parameter_server_cases {

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <optional>
 
-#include "strategies/base/default_strategy.h"
-#include "strategies/cluster_coordinator.h"
+#include "strategies/servers/cluster_coordinator.h"
+#include "strategies/strategy/default_strategy.h"
 #include "strategies/variables/checkpoint.h"
 #include "tests/conformance/tf/shards.h"
 

@@ -1,6 +1,6 @@
 // Area "reduce": reduce_to and batch_reduce_to, over workers, and the replica context's all_reduce.
 #include "strategies/cross_device/copies.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 #include "tests/conformance/tf/groups.h"
 
 namespace tandem::reduce_to_cases {

@@ -5,7 +5,7 @@
 
 #include "engine/bytes.h"
 #include "strategies/base/errors.h"
-#include "strategies/serving_worker.h"
+#include "strategies/servers/serving_worker.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,5 @@
 // Area "parameter-server-v2": sharded variables by themselves.
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 #include "tests/conformance/tf/shards.h"
 
 namespace tandem::sharded_variable_cases {

@@ -1,13 +1,13 @@
 #include "tests/conformance/tf/stage.h"
 
-#include "strategies/base/default_strategy.h"
-#include "strategies/central_storage.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/one_device.h"
-#include "strategies/parameter_server.h"
-#include "strategies/values/host_values.h"
-#include "strategies/values/regroup.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/strategy/regroup.h"
+#include "strategies/types/central_storage.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
+#include "strategies/types/one_device.h"
 
 namespace tandem {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "strategies/base/errors.h"
-#include "strategies/base/replica_context.h"
-#include "strategies/base/strategy.h"
+#include "strategies/strategy/replica_context.h"
+#include "strategies/strategy/strategy.h"
 #include "tests/conformance/tf/case.h"
 
 namespace tandem {

@@ -1,11 +1,11 @@
 // Area "strategy-properties": what strategies tell about themselves, and what their constructors refuse.
-#include "strategies/base/default_strategy.h"
-#include "strategies/central_storage.h"
 #include "strategies/cluster/simple_resolver.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
-#include "strategies/one_device.h"
-#include "strategies/parameter_server.h"
+#include "strategies/servers/parameter_server.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/types/central_storage.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
+#include "strategies/types/one_device.h"
 #include "tests/conformance/tf/groups.h"
 
 namespace tandem::strategy_properties_cases {

@@ -1,8 +1,8 @@
 // Area "sync-on-read": variables whose components the replicas change on their own and that are combined when read.
 #include <array>
 
-#include "strategies/values/arithmetic.h"
-#include "strategies/values/regroup.h"
+#include "strategies/strategy/arithmetic.h"
+#include "strategies/strategy/regroup.h"
 #include "tests/conformance/tf/stage.h"
 
 namespace tandem::sync_on_read_cases {

@@ -1,5 +1,5 @@
 // Area "cross-device-ops": a collective that not all workers join ends at its deadline.
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "tests/conformance/tf/stage.h"
 
 namespace tandem::timeout_cases {

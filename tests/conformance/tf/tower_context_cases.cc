@@ -1,6 +1,6 @@
 // 1.x: contexts and what may be called where.
-#include "strategies/base/default_strategy.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/default_strategy.h"
 #include "strategies/variables/components.h"
 #include "tests/conformance/tf/tower_stage.h"
 

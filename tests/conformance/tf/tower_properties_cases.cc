@@ -1,5 +1,5 @@
 // 1.x: what strategies tell of themselves, the clusters they are configured for, and what they refuse.
-#include "strategies/base/default_strategy.h"
+#include "strategies/strategy/default_strategy.h"
 #include "tests/conformance/tf/tower_stage.h"
 
 namespace tandem::tower_properties_cases {

@@ -1,5 +1,5 @@
 // 1.x: reductions, broadcasts and CrossTowerOps.
-#include "strategies/base/default_strategy.h"
+#include "strategies/strategy/default_strategy.h"
 #include "tests/conformance/tf/tower_stage.h"
 
 namespace tandem::tower_reduce_cases {

@@ -1,5 +1,5 @@
 // 1.x: steps over a dataset, and metrics kept in tower-local variables.
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
 #include "tests/conformance/tf/input_values.h"
 #include "tests/conformance/tf/tower_stage.h"
 

@@ -1,6 +1,6 @@
 // 1.x: what variables do in towers and outside.
-#include "strategies/base/default_strategy.h"
-#include "strategies/values/host_values.h"
+#include "strategies/cross_device/host_values.h"
+#include "strategies/strategy/default_strategy.h"
 #include "tests/conformance/tf/tower_stage.h"
 
 namespace tandem::tower_variable_cases {

@@ -2,9 +2,9 @@
 // and run_steps.
 #include <cmath>
 
-#include "strategies/base/steps.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
+#include "strategies/strategy/steps.h"
 #include "tests/conformance/tf/groups.h"
 
 namespace tandem::training_loop_cases {

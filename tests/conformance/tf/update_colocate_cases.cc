@@ -1,9 +1,9 @@
 // Area "update-colocate": update(), update_non_slot() and colocate_vars_with().
 #include <array>
 
-#include "strategies/base/default_strategy.h"
-#include "strategies/mirrored.h"
-#include "strategies/values/arithmetic.h"
+#include "strategies/strategy/arithmetic.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/types/mirrored.h"
 #include "strategies/variables/moving_average.h"
 #include "tests/conformance/tf/stage.h"
 

@@ -3,8 +3,8 @@
 
 #include "strategies/cross_device/copies.h"
 #include "strategies/input/input_context.h"
-#include "strategies/values/arithmetic.h"
-#include "strategies/values/regroup.h"
+#include "strategies/strategy/arithmetic.h"
+#include "strategies/strategy/regroup.h"
 #include "tests/conformance/tf/agreed.h"
 
 namespace tandem::values_regroup_cases {

@@ -1,7 +1,7 @@
 // Area "variable-creation": which variables are made, what they are called and what is refused.
 #include <random>
 
-#include "strategies/base/default_strategy.h"
+#include "strategies/strategy/default_strategy.h"
 #include "tests/conformance/tf/agreed.h"
 
 namespace tandem::variable_creation_cases {

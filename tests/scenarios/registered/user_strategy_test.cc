@@ -9,9 +9,9 @@
 #include "scenarios/reading/scenario_schema.h"
 #include "scenarios/run/runner.h"
 #include "strategies/base/errors.h"
-#include "strategies/multi_worker_mirrored.h"
 #include "strategies/parallel/sharded_division.h"
 #include "strategies/strategies.h"
+#include "strategies/types/multi_worker_mirrored.h"
 
 namespace tandem {
 namespace {

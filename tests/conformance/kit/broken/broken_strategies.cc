@@ -7,8 +7,8 @@
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/mirrored.h"
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/types/mirrored.h"
+#include "strategies/types/multi_worker_mirrored.h"
 #include "tests/conformance/kit/strategy_conformance.h"
 
 namespace tandem {

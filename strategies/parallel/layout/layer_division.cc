@@ -1,0 +1,297 @@
+#include "strategies/parallel/layout/layer_division.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategies/parallel/layout/pipeline_schedule.h"
+#include "strategies/parallel/layout/range.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+using LayerSplit = Layer::Split;
+
+// The first layer of each copy of a group, and the number of layers before and after the copies.
+struct Blocks {
+  std::vector<std::size_t> first{};
+  std::size_t end = 0;  // of the last one
+  int groups = 0;
+};
+
+Blocks blocks_of(const Model& model) {
+  Blocks blocks;
+  std::optional<Layer::Block> before;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const std::optional<Layer::Block>& block = model.layers[i].block;
+    if (block && block != before) blocks.first.push_back(i);
+    if (block && (!before || before->group != block->group)) ++blocks.groups;
+    if (block) blocks.end = i + 1;
+    before = block;
+  }
+  return blocks;
+}
+
+std::int64_t rows_of(const Layer& layer) {
+  if (layer.routing) return layer.routing->rows;
+  return layer.embedding ? layer.embedding->rows : layer.gemm ? layer.gemm->rows : 0;
+}
+
+std::optional<std::string> split_problem(const Layer& layer, int devices, bool unevenly) {
+  const auto unless_divisible = [&](std::int64_t total, const char* what) -> std::optional<std::string> {
+    if (unevenly ? total >= devices : total % devices == 0) return std::nullopt;
+    return fmt::format("{} tensor-parallel devices do not divide the {} {} of layer '{}'", devices, total, what,
+                       layer.name);
+  };
+  switch (layer.split) {
+    case LayerSplit::columns:
+      return divides_loss(layer) ? std::nullopt : unless_divisible(layer.gemm->columns, "outputs");
+    case LayerSplit::rows:
+      return unless_divisible(layer.gemm->depth, "inputs");
+    case LayerSplit::count:
+      return unless_divisible(layer.gemm->count, "products (heads)");
+    case LayerSplit::entries:
+    case LayerSplit::none:
+      return std::nullopt;
+  }
+  TANDEM_UNREACHABLE("a way to split a layer");
+}
+
+std::vector<std::size_t> stages_of_equal_cost(const Model& model, int stages) {
+  std::vector<double> costs;
+  for (const Layer& layer : model.layers) costs.push_back(static_cast<double>(layer.forward_macs()));
+  const std::vector<int> first = divide_into_stages(costs, stages);
+  return {first.begin(), first.end()};
+}
+
+}  // namespace
+
+std::optional<std::string> tensor_problem(const Model& model, int devices) {
+  if (devices == 1) return std::nullopt;
+  const auto is_split = [](const Layer& layer) { return layer.split != LayerSplit::none; };
+  if (std::none_of(model.layers.begin(), model.layers.end(), is_split)) {
+    return fmt::format("model '{}' does not say how its layers are split among tensor-parallel devices (`split`)",
+                       model.name);
+  }
+  // Checks heads first, because all other divisions follow from them.
+  for (const bool heads : {true, false}) {
+    for (const Layer& layer : model.layers) {
+      if ((layer.split == LayerSplit::count) != heads) continue;
+      if (auto problem = split_problem(layer, devices, model.divides_unevenly)) return problem;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> stage_problem(const Model& model, int stages) {
+  if (stages == 1) return std::nullopt;
+  const Blocks blocks = blocks_of(model);
+  if (blocks.groups == 0 && model.divides_unevenly) {
+    if (static_cast<std::size_t>(stages) <= model.layers.size()) return std::nullopt;
+    return fmt::format("{} layers cannot form {} pipeline stages", model.layers.size(), stages);
+  }
+  if (blocks.groups != 1) {
+    return fmt::format("pipeline stages consist of the copies of one group that repeats; model '{}' has {} such groups",
+                       model.name, blocks.groups);
+  }
+  if (static_cast<int>(blocks.first.size()) % stages != 0) {
+    return fmt::format("{} stages do not divide the {} blocks '{}' of model '{}'", stages, blocks.first.size(),
+                       model.layers[blocks.first.front()].block->group, model.name);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> sequence_problem(const Model& model, int devices, int context) {
+  for (const Layer& layer : model.layers) {
+    const std::int64_t rows = rows_of(layer) / context;
+    const bool has_divided_rows = sums_output(layer) || layer.split == LayerSplit::columns;
+    if (!has_divided_rows || rows % devices == 0) continue;
+    return fmt::format("{} tensor-parallel devices do not divide the {} rows of layer '{}'", devices, rows, layer.name);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> context_problem(const Model& model, int devices) {
+  if (devices == 1) return std::nullopt;
+  bool has_attention = false;
+  for (const Layer& layer : model.layers) {
+    if (layer.convolution) return fmt::format("layer '{}' is a convolution, not of a sequence", layer.name);
+    has_attention |= key_elements(layer) > 0;
+    if (key_elements(layer) > 0 && rows_of(layer) % devices != 0) {
+      return fmt::format("{} devices do not divide the {} rows of layer '{}'", devices, rows_of(layer), layer.name);
+    }
+  }
+  if (has_attention) return std::nullopt;
+  return fmt::format("model '{}' has no attention, whose sequences are divided", model.name);
+}
+
+std::optional<std::string> expert_problem(const Model& model, int devices) {
+  if (devices == 1) return std::nullopt;
+  if (std::none_of(model.layers.begin(), model.layers.end(), has_experts)) {
+    return fmt::format("model '{}' has no experts", model.name);
+  }
+  for (const Layer& layer : model.layers) {
+    if (!has_experts(layer) || layer.gemm->experts % devices == 0) continue;
+    return fmt::format("{} devices do not divide the {} experts of layer '{}'", devices, layer.gemm->experts,
+                       layer.name);
+  }
+  return std::nullopt;
+}
+
+Layer layer_of_tokens(const Layer& layer, int parts) {
+  Layer part = layer;
+  const auto divide = [parts](std::int64_t& rows, std::int64_t& along) {
+    if (rows % parts != 0) return;
+    rows /= parts;
+    along /= parts;
+  };
+  std::int64_t none = 0;
+  if (part.gemm && !part.convolution) divide(part.gemm->rows, part.gemm->input_elements);
+  if (part.routing) {
+    divide(part.routing->rows, part.elementwise->elements);
+  } else if (part.elementwise) {
+    divide(part.elementwise->elements, none);
+  }
+  if (part.embedding) divide(part.embedding->rows, none);
+  return part;
+}
+
+Layer layer_of_experts(const Layer& layer, int parts) {
+  Layer part = layer;
+  if (!has_experts(layer)) return part;
+  part.gemm->experts /= parts;
+  for (std::int64_t& tensor : part.tensors) {
+    if (tensor % layer.gemm->experts == 0) tensor /= parts;
+  }
+  return part;
+}
+
+LayerDivision layer_division(const TrainingSettings& settings, const ParallelOptions& options) {
+  return {.context = options.context,
+          .expert = options.expert,
+          .tensor = options.tensor,
+          .divides_rows = settings.sequence_parallel && options.tensor > 1};
+}
+
+Layer divided_layer(const Layer& layer, const LayerDivision& division, int tensor_part) {
+  const Layer part = layer_part(layer_of_experts(layer_of_tokens(layer, division.context), division.expert),
+                                division.tensor, tensor_part);
+  const bool is_whole = part.split == LayerSplit::none && division.divides_rows;
+  return is_whole ? rows_of_whole_layer(part, division.tensor) : part;
+}
+
+std::int64_t key_elements(const Layer& layer) {
+  if (!layer.gemm || !layer.gemm->batched) return 0;
+  return layer.gemm->count / layer.gemm->sharing * layer.gemm->depth * layer.gemm->columns;
+}
+
+bool has_experts(const Layer& layer) {
+  return layer.gemm && layer.gemm->experts > 1;
+}
+
+bool dispatches_tokens(const std::vector<Layer>& layers, std::size_t index) {
+  return has_experts(layers[index]) && (index == 0 || !has_experts(layers[index - 1]));
+}
+
+bool combines_tokens(const std::vector<Layer>& layers, std::size_t index) {
+  return has_experts(layers[index]) && (index + 1 == layers.size() || !has_experts(layers[index + 1]));
+}
+
+Layer layer_part(const Layer& layer, int parts, int part) {
+  Layer result = layer;
+  const auto of = [&](std::int64_t total) { return part_of(total, parts, part).count; };
+  switch (layer.split) {
+    case LayerSplit::columns:
+      result.gemm->columns = of(layer.gemm->columns);
+      for (std::int64_t& tensor : result.tensors) {  // a norm of heads is whole on every device
+        if (tensor % layer.gemm->columns == 0) tensor = tensor / layer.gemm->columns * result.gemm->columns;
+      }
+      break;
+    case LayerSplit::rows:
+      result.gemm->depth = of(layer.gemm->depth);
+      result.gemm->input_elements = result.gemm->rows * result.gemm->depth;
+      if (!layer.shared_weights)
+        result.tensors.front() = result.gemm->experts * result.gemm->depth * result.gemm->columns;
+      break;
+    case LayerSplit::count:
+      result.gemm->count = of(layer.gemm->count);
+      break;
+    case LayerSplit::entries:
+      result.embedding->entries = of(layer.embedding->entries);
+      result.tensors.front() = result.embedding->entries * result.embedding->columns;
+      break;
+    case LayerSplit::none:
+      break;
+  }
+  return result;
+}
+
+bool sums_output(const Layer& layer) {
+  return layer.split == LayerSplit::rows || layer.split == LayerSplit::entries;
+}
+
+bool sums_input_gradient(const std::vector<Layer>& layers, std::size_t index) {
+  if (layers[index].split != LayerSplit::columns) return false;
+  return index == 0 || layers[index - 1].split != LayerSplit::columns || divides_loss(layers[index - 1]);
+}
+
+bool is_last_by_columns(const std::vector<Layer>& layers, std::size_t index) {
+  if (layers[index].split != LayerSplit::columns) return false;
+  return index + 1 == layers.size() || layers[index + 1].split != LayerSplit::columns ||
+         divides_loss(layers[index + 1]);
+}
+
+bool has_parts_between(const std::vector<Layer>& layers, std::size_t index) {
+  if (index == 0 || index == layers.size()) return false;
+  const Layer& before = layers[index - 1];
+  return before.split == LayerSplit::count || (before.split == LayerSplit::columns && !divides_loss(before));
+}
+
+Layer rows_of_whole_layer(const Layer& layer, int parts) {
+  const bool is_attention = layer.gemm && layer.gemm->batched;
+  return is_attention || layer.convolution ? layer : layer_of_tokens(layer, parts);
+}
+
+Layer operations_on_rows(const Layer& part, int parts) {
+  Layer operations;
+  operations.name = part.name;
+  operations.then = part.then;
+  operations.elementwise = Layer::Elementwise{.elements = part.output_elements() / parts};
+  return operations;
+}
+
+std::int64_t parameters_of_rows(const Layer& part) {
+  if (part.split == LayerSplit::none) return part.parameters();
+  if (!sums_output(part)) return 0;
+  const bool has_own_weights = !part.shared_weights && !part.tensors.empty();
+  return part.parameters() - (has_own_weights ? part.tensors.front() : 0);
+}
+
+bool divides_loss(const Layer& layer) {
+  return layer.split == LayerSplit::columns &&
+         std::count(layer.then.begin(), layer.then.end(), Pointwise::cross_entropy) > 0;
+}
+
+std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages) {
+  TANDEM_CHECK(!stage_problem(model, stages), "stages that the model's blocks do not divide into");
+  if (stages > 1 && model.divides_unevenly) return stages_of_equal_cost(model, stages);
+  std::vector<std::size_t> first{0};
+  const Blocks blocks = blocks_of(model);
+  for (int stage = 1; stage < stages; ++stage) {
+    first.push_back(
+        blocks.first[blocks.first.size() / static_cast<std::size_t>(stages) * static_cast<std::size_t>(stage)]);
+  }
+  first.push_back(model.layers.size());
+  return first;
+}
+
+std::optional<std::size_t> block_ending_at(const std::vector<Layer>& layers, std::size_t index) {
+  const std::optional<Layer::Block>& block = layers[index].block;
+  if (!block || (index + 1 < layers.size() && layers[index + 1].block == block)) return std::nullopt;
+  std::size_t first = index;
+  while (first > 0 && layers[first - 1].block == block) --first;
+  return first;
+}
+
+}  // namespace tandem

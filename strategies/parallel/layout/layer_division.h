@@ -1,0 +1,86 @@
+// Pure functions that divide a table of layers among tensor-parallel devices and pipeline stages, as Megatron-LM does
+// (arXiv:1909.08053, arXiv:2104.04473). The layers of the model file say how each of them is split.
+//
+// With sequence parallelism (arXiv:2205.05198) the devices also divide the rows of what is between the split layers:
+// the sums before it become reduce-scatters of rows, and what comes after it is gathered first.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/model/model.h"
+#include "strategies/model/training_settings.h"
+#include "strategies/parallel/layout/parallel_options.h"
+
+namespace tandem {
+
+// Return why the model's layers cannot be divided among this number of devices or stages, for messages; nothing where
+// they can.
+std::optional<std::string> tensor_problem(const Model& model, int devices);
+std::optional<std::string> stage_problem(const Model& model, int stages);
+// Does the same for the rows that sequence parallelism divides, in each of `context` parts of the sequences.
+std::optional<std::string> sequence_problem(const Model& model, int devices, int context = 1);
+// Do the same for the sequences of attention, and for experts.
+std::optional<std::string> context_problem(const Model& model, int devices);
+std::optional<std::string> expert_problem(const Model& model, int devices);
+
+// Returns the part of a layer that device `part` of `parts` computes: a layer with the shapes and the parameters of
+// that part. The numbers of rows of a table and of outputs of a loss may differ by one among the devices.
+Layer layer_part(const Layer& layer, int parts, int part);
+
+// Returns the part of a layer that works on 1/parts of the tokens of each sequence. Keys and values of attention are
+// whole: the devices exchange them. Every device computes rows that do not divide, such as the one of a pooler.
+Layer layer_of_tokens(const Layer& layer, int parts);
+// Returns the part of a layer that has 1/parts of its experts, with the tokens that all devices send to these.
+Layer layer_of_experts(const Layer& layer, int parts);
+// How a mesh divides a layer: its tokens, experts and sides, and with sequence parallelism the rows of whole layers.
+struct LayerDivision {
+  int context = 1, expert = 1, tensor = 1;
+  bool divides_rows = false;  // sequence parallelism over the tensor-parallel devices
+};
+LayerDivision layer_division(const TrainingSettings& settings, const ParallelOptions& options);
+// Divides a layer in all these ways, for one of the tensor-parallel devices.
+Layer divided_layer(const Layer& layer, const LayerDivision& division, int tensor_part);
+
+// Returns how many elements of keys or values a product of attention reads for one example; 0 for other layers.
+std::int64_t key_elements(const Layer& layer);
+bool has_experts(const Layer& layer);
+// Return whether tokens go to the devices that have the experts before the layer, and whether they come back after it.
+bool dispatches_tokens(const std::vector<Layer>& layers, std::size_t index);
+bool combines_tokens(const std::vector<Layer>& layers, std::size_t index);
+
+// Return whether a layer's output is a sum over the devices, and whether the gradient of its input is. Neighbours that
+// are split by columns share an input, whose gradient only the first of them sums.
+bool sums_output(const Layer& layer);
+bool sums_input_gradient(const std::vector<Layer>& layers, std::size_t index);
+// Returns whether the layer is the last of those neighbours. It goes backward first, and their input is gathered again
+// for it.
+bool is_last_by_columns(const std::vector<Layer>& layers, std::size_t index);
+// Returns whether each device has the loss of its own part of the outputs only, so that the devices exchange maxima and
+// sums of rows.
+bool divides_loss(const Layer& layer);
+
+// Returns whether each device has only its part of what is between a layer and the one before it.
+bool has_parts_between(const std::vector<Layer>& layers, std::size_t index);
+
+// Returns, for sequence parallelism, what one of `parts` devices computes of a layer that is not split. Every device
+// computes rows that do not divide, such as the one of a pooler.
+Layer rows_of_whole_layer(const Layer& layer, int parts);
+// Returns, for sequence parallelism, the operations that follow a sum, as a layer of their own on the rows of one
+// device.
+Layer operations_on_rows(const Layer& part, int parts);
+// Returns, for sequence parallelism, how many parameters of a device's part have gradients that each device knows for
+// its own rows only.
+std::int64_t parameters_of_rows(const Layer& part);
+
+// Returns the first layer of each stage, followed by the number of layers. The stages have equal numbers of copies of
+// the group that repeats; what precedes the group belongs to the first stage, and what follows it to the last one. The
+// stages of a model that divides unevenly cost about the same.
+std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages);
+
+// Returns the first layer of the block that ends with this layer; nothing for a layer inside a block or outside all
+// blocks.
+std::optional<std::size_t> block_ending_at(const std::vector<Layer>& layers, std::size_t index);
+
+}  // namespace tandem

@@ -1,0 +1,73 @@
+// The devices of a job as a mesh pipeline x data x context x tensor, and what each of this worker's devices needs to
+// know about it. Tensor-parallel devices have neighbouring ranks; those of one sequence are further apart, then
+// data-parallel ones, and pipeline stages furthest. Devices that divide experts are neighbours along data x context.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "strategies/parallel/layout/device_mesh.h"
+#include "strategies/parallel/layout/group_collectives.h"
+#include "strategies/parallel/layout/parallel_options.h"
+#include "strategies/parallel/layout/pipeline_schedule.h"
+
+namespace tandem {
+
+struct MeshPlace {
+  int data = 0, context = 0, tensor = 0, pipeline = 0;
+};
+struct MeshGroups {
+  GroupCollectives* data = nullptr;  // along data x context: whoever has the same parameters
+  GroupCollectives* tensor = nullptr;
+  GroupCollectives* context = nullptr;
+  GroupCollectives* experts = nullptr;      // those that divide the experts
+  GroupCollectives* expert_data = nullptr;  // those that have the same experts
+  // Communicators of the pipeline's devices. With several stages on each device, activations and gradients may go in
+  // the same direction between two devices; gradients then have a communicator of their own, in the opposite order.
+  Communicator* activations = nullptr;
+  Communicator* gradients = nullptr;
+};
+struct MeshSeat {
+  Device* device = nullptr;
+  int rank = 0;
+  MeshPlace place{};
+  MeshGroups groups{};
+};
+
+class MeshLayout {
+ public:
+  // ValueError when the mesh needs another number of devices than the job has.
+  MeshLayout(Worker& worker, const ParallelOptions& options);
+
+  const std::vector<MeshSeat>& seats() const { return seats_; }  // one for each of this worker's devices
+  // Returns the group of the first and the last device of the seat's pipeline, if the seat's is one of them and they
+  // differ; else null.
+  GroupCollectives* ends_of(const MeshSeat& seat);
+
+ private:
+  GroupCollectives* group(Communicator& communicator);
+  GroupCollectives* group(const std::vector<int>& ranks);
+  MeshGroups groups_of(int rank);
+
+  Worker& worker_;
+  ParallelOptions options_;
+  DeviceMesh mesh_;
+  std::map<Communicator*, std::unique_ptr<GroupCollectives>> groups_;
+  std::vector<MeshSeat> seats_;
+};
+
+// A stage: a device's part of some consecutive layers.
+class StageChunk {
+ public:
+  virtual ~StageChunk() = default;
+  virtual void forward(int micro_batch) = 0;
+  // The pass of the last micro-batch completes the gradients.
+  virtual void backward(int micro_batch) = 0;
+};
+
+// Issues the passes of a step in their order. `chunks` are the device's stages.
+void run_passes(std::span<const PipelineAction> actions, std::span<StageChunk* const> chunks);
+
+}  // namespace tandem

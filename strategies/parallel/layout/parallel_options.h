@@ -1,0 +1,32 @@
+// How many devices divide a model in each way, and what else a user chooses about it.
+#pragma once
+
+#include <cstdint>
+
+#include "strategies/base/strategy_key.h"
+
+namespace tandem {
+
+struct ParallelOptions {
+  int data = 1, tensor = 1, pipeline = 1;  // devices along each axis of the mesh
+  int context = 1;                         // devices that divide the tokens of each sequence of a replica
+  int expert = 1;                          // devices along data x context that divide the experts of a layer
+  int micro_batches = 1;                   // parts of a replica's batch, which go through the pipeline one by one
+  int virtual_stages = 1;                  // stages of each device of a pipeline, which take turns on it
+  std::int64_t batch = 1;                  // rows of a step, for all replicas together
+  // Whether each tensor-parallel device of a stage sends only its part of a matrix that all of them have, and the
+  // devices of the next stage gather the parts; otherwise each sends the whole matrix.
+  bool scatter_gather = true;
+  // Whether devices with the same parameters divide the optimizer's state and work (ZeRO's first
+  // stage), and whether the updated parameters are gathered while the next step begins, not before it.
+  bool distributed_optimizer = false, overlap_gather = false;
+  StrategyValues own{};  // of the strategy's own keys (StrategyInfo::keys)
+
+  int stages() const { return pipeline * virtual_stages; }
+  std::int64_t devices() const { return std::int64_t{data} * context * tensor * pipeline; }
+};
+
+// Throws ValueError for interleaved stages without a pipeline, or with micro-batches that do not go through it in
+// rounds.
+void check_interleaving(const ParallelOptions& options);
+}  // namespace tandem

@@ -1,0 +1,362 @@
+#include "strategies/parallel/stages/stage.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "strategies/cross_device/host_values.h"
+#include "strategies/parallel/stages/streams.h"
+
+namespace tandem {
+namespace {
+
+// Returns the elements of one device's part of the weights that a layer shares with an embedding; 0 if there is none.
+std::int64_t shared_elements(const Model& model, int parts, int part) {
+  std::int64_t embedded = 0;
+  for (const Layer& layer : model.layers) {
+    if (layer.embedding) embedded = std::max(embedded, layer_part(layer, parts, part).tensors.front());
+    if (!layer.shared_weights) continue;
+    const Layer mine = layer_part(layer, parts, part);
+    const std::int64_t elements = mine.gemm->depth * mine.gemm->columns;
+    if (elements <= embedded) return elements;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Stage::Stage(const MeshSeat& seat, const TrainableModel& model, const ParallelOptions& options, int stage, Range layers,
+             GroupCollectives* ends, int live)
+    : device_(*seat.device),
+      model_(model),
+      settings_(model.settings()),
+      options_(options),
+      seat_(seat),
+      division_(layer_division(settings_, options)),
+      stage_(stage),
+      layers_(layers),
+      ends_(ends),
+      live_(live),
+      rows_(part_of(options.batch, options.data, seat.place.data)) {
+  shared_ = ends == nullptr ? 0 : shared_elements(model.model(), options.tensor, seat.place.tensor);
+  tied_ = is_last() ? shared_ : 0;
+  make_parts();
+  if (of_rows_ > 0 && model.has_values()) row_sums_ = device_.allocate(settings_.parameter_type(), {of_rows_});
+  for (int i = 0; i < options.micro_batches; ++i) make_exchanges(pass(i).examples);
+  const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.parameter_type()));
+  parameters_.emplace(
+      device_,
+      GradientBuckets(parts_, of_experts_, {.elements = is_first() || is_last() ? shared_ : 0, .is_copy = tied_ > 0},
+                      settings_.bucket_bytes, element_bytes, seat.groups, options.distributed_optimizer),
+      StageParameters::Settings{.stored = settings_.parameter_type(),
+                                .used = settings_.storage(),
+                                .divides_state = options.distributed_optimizer,
+                                .overlaps_gather = options.overlap_gather});
+  open_channels();
+}
+
+void Stage::make_parts() {
+  for (std::int64_t i = layers_.first; i < layers_.first + layers_.count; ++i) {
+    const Layer& layer = all_layers()[static_cast<std::size_t>(i)];
+    const Layer part = divided_layer(layer, division_, seat_.place.tensor);
+    const Layer whole = layer_of_tokens(layer, options_.context);
+    const bool has_own_rows = sums_output(part) || part.output_elements() < whole.output_elements();
+    own_rows_.push_back(division_.divides_rows && has_own_rows ? parameters_of_rows(part) : 0);
+    of_rows_ += own_rows_.back();
+    owned_ += part.parameters();
+    parts_.push_back(part);
+    of_experts_.push_back(options_.expert > 1 && has_experts(layer));
+  }
+}
+
+void Stage::make_exchanges(std::int64_t examples) {
+  const auto [entry, is_new] = exchanges_.try_emplace(examples);
+  if (!is_new) return;
+  const auto first = static_cast<std::size_t>(layers_.first);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    LayerExchanges exchanges = layer_exchanges(all_layers(), first + i, parts_[i], division_, examples);
+    const auto block = block_ending_at(all_layers(), first + i);
+    if (settings_.activation_checkpointing && block) exchanges.recomputed_from = std::max(first, *block) - first;
+    entry->second.push_back(exchanges);
+  }
+}
+
+// Neighbouring stages exchange one row for each example, or the device's part of it.
+void Stage::open_channels() {
+  const auto columns_before = [this](std::int64_t layer) {
+    if (layer == 0) return std::int64_t{0};
+    const Layer& last = all_layers()[static_cast<std::size_t>(layer - 1)];
+    const Layer part = has_parts_between(all_layers(), static_cast<std::size_t>(layer))
+                           ? divided_layer(last, division_, seat_.place.tensor)
+                           : layer_of_tokens(last, options_.context);
+    return part.output_elements() / (division_.divides_rows ? options_.tensor : 1);
+  };
+  const auto is_whole = [this](std::int64_t layer) {
+    return !division_.divides_rows && !has_parts_between(all_layers(), static_cast<std::size_t>(layer));
+  };
+  const std::int64_t end = layers_.first + layers_.count;
+  tandem::open_channels(channels_, seat_, options_, stage_,
+                        {.rows = pass(0).examples,
+                         .inputs = columns_before(layers_.first),
+                         .outputs = columns_before(end),
+                         .live = live_,
+                         .dtype = settings_.storage(),
+                         .whole_inputs = is_whole(layers_.first),
+                         .whole_outputs = is_whole(end)});
+}
+
+StagePart Stage::part() const {
+  const auto first = static_cast<std::size_t>(layers_.first);
+  return {.first = first,
+          .end = first + parts_.size(),
+          .division = division_,
+          .tensor_part = seat_.place.tensor,
+          .context_part = seat_.place.context,
+          .expert_part = (seat_.place.data * options_.context + seat_.place.context) % options_.expert,
+          .examples = pass(0).examples,
+          .passes = options_.micro_batches,
+          .live = live_};
+}
+
+void Stage::use(std::unique_ptr<StageModel> computation, Device& host) {
+  computation_ = std::move(computation);
+  set_first_values(host);
+}
+
+void Stage::set_first_values(Device& host) {
+  const auto set = [&](std::int64_t first, std::size_t layer, std::int64_t count) {
+    const auto values = model_.first_values(layer, part());
+    if (!values || count == 0) return;
+    const Tensor initial = host_tensor(host, settings_.parameter_type(), {count}, values);
+    compute().wait(host.compute_stream().record());
+    parameters_->set(first, initial);
+  };
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    set(parameters_->first_of(i), static_cast<std::size_t>(layers_.first) + i, parts_[i].parameters());
+  }
+  const auto table = std::ranges::find_if(all_layers(), [](const Layer& layer) { return !!layer.embedding; });
+  if (tied_ > 0) set(0, static_cast<std::size_t>(table - all_layers().begin()), tied_);
+}
+
+Pass Stage::pass(int micro_batch) const {
+  const Range mine = part_of(rows_.count, options_.micro_batches, micro_batch);
+  return {.index = micro_batch,
+          .first = rows_.first + mine.first,
+          .offset = mine.first,
+          .examples = mine.count,
+          .is_first = micro_batch == 0,
+          .is_last = micro_batch + 1 == options_.micro_batches};
+}
+
+const LayerExchanges& Stage::exchanges(std::size_t layer, const Pass& pass) const {
+  return exchanges_.at(pass.examples)[layer];
+}
+
+// In the last stage, shared weights are the copy before the layers' own parameters; elsewhere, the table's.
+LayerTensors Stage::tensors(std::size_t layer) const {
+  const auto slice = [this](std::int64_t first, std::int64_t count) {
+    return std::pair(parameters_->used(first, count), parameters_->gradients(first, count));
+  };
+  LayerTensors tensors;
+  const std::int64_t count = parts_[layer].parameters();
+  if (count > 0) std::tie(tensors.parameters, tensors.gradients) = slice(parameters_->first_of(layer), count);
+  if (!parts_[layer].shared_weights) return tensors;
+  const Layer::Gemm& gemm = *parts_[layer].gemm;
+  const auto table = std::ranges::find_if(parts_, [](const Layer& part) { return !!part.embedding; });
+  if (tied_ == 0 && table == parts_.end()) return tensors;
+  const std::int64_t first = tied_ > 0 ? 0 : parameters_->first_of(static_cast<std::size_t>(table - parts_.begin()));
+  std::tie(tensors.shared_parameters, tensors.shared_gradients) = slice(first, gemm.depth * gemm.columns);
+  return tensors;
+}
+
+void Stage::launch(Work work, std::size_t layer, const Pass& pass) const {
+  computation_->launch(work, layer, pass, tensors(layer));
+}
+
+void Stage::exchange(Exchange exchange, std::size_t layer, const Pass& pass, Stream& stream) const {
+  issue(exchange, seat_.groups, division_.divides_rows, computation_->operands(exchange, layer, pass), stream);
+}
+
+void Stage::begin_step(const Batch& batch) {
+  parameters_->begin_step();
+  computation_->begin_step(batch);
+}
+
+void Stage::forward(int micro_batch) {
+  const Pass pass = this->pass(micro_batch);
+  computation_->begin_forward(pass, channels_.input ? channels_.input->receive(pass.examples) : Tensor());
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const bool uses_tied = tied_ > 0 && parts_[i].shared_weights;
+    const std::int64_t own = parts_[i].parameters();
+    if (pass.is_first && (own > 0 || !uses_tied)) parameters_->wait_for(parameters_->first_of(i), own);
+    if (pass.is_first && uses_tied) parameters_->wait_for(0, tied_);
+    layer_forward(i, pass);
+  }
+  if (!channels_.output) return;
+  channels_.output->wait_for_room();
+  channels_.output->send(computation_->output(pass), pass.examples);
+}
+
+// The results of the product or the lookup are summed before any other operation.
+void Stage::layer_forward(std::size_t layer, const Pass& pass) const {
+  const LayerExchanges& exchanged = exchanges(layer, pass);
+  Stream& context = device_.stream(kContextStream);
+  if (exchanged.dispatched > 0) exchange(Exchange::tokens_to_experts, layer, pass, compute());
+  if (exchanged.gathered_input > 0) exchange(Exchange::input, layer, pass, compute());
+  if (exchanged.keys > 0) {
+    context.wait(compute().record());
+    exchange(Exchange::keys, layer, pass, context);
+    if (model_.has_values()) compute().wait(context.record());
+  }
+  launch(Work::product, layer, pass);
+  if (exchanged.summed_output > 0) exchange(Exchange::output, layer, pass, compute());
+  launch(Work::operations, layer, pass);
+  if (exchanged.keys > 0) compute().wait(context.record());
+  if (exchanged.loss_rows > 0) exchange_loss(layer, pass);
+  if (exchanged.combined > 0) exchange(Exchange::tokens_from_experts, layer, pass, compute());
+}
+
+// As Megatron-LM's cross entropy of logits whose columns are divided.
+void Stage::exchange_loss(std::size_t layer, const Pass& pass) const {
+  exchange(Exchange::loss_maxima, layer, pass, compute());
+  launch(Work::loss_sums, layer, pass);
+  exchange(Exchange::loss_sums, layer, pass, compute());
+  exchange(Exchange::loss_targets, layer, pass, compute());
+  launch(Work::loss, layer, pass);
+}
+
+void Stage::backward(int micro_batch) {
+  const Pass pass = this->pass(micro_batch);
+  if (pass.is_first) parameters_->begin();
+  computation_->begin_backward(pass, channels_.gradient ? channels_.gradient->receive(pass.examples) : Tensor());
+  for (std::size_t i = parts_.size(); i-- > 0;) {
+    if (const auto& from = exchanges(i, pass).recomputed_from) {
+      for (std::size_t j = *from; j <= i; ++j) layer_forward(j, pass);
+    }
+    layer_backward(i, pass);
+    if (pass.is_last && settings_.overlap) parameters_->reduce_from(i);
+  }
+  if (pass.is_last) parameters_->reduce_from(0);
+  if (channels_.gradient) channels_.gradient->release();
+  if (!channels_.input) return;
+  channels_.input_gradient->wait_for_room();
+  channels_.input_gradient->send(computation_->input_gradient(pass), pass.examples);
+  channels_.input->release();
+}
+
+void Stage::layer_backward(std::size_t layer, const Pass& pass) const {
+  const LayerExchanges& exchanged = exchanges(layer, pass);
+  if (exchanged.combined > 0) exchange(Exchange::gradients_to_experts, layer, pass, compute());
+  if (exchanged.keys > 0) {
+    gradients_of_attention(layer, pass);
+  } else {
+    gradients_of_layer(layer, pass);
+  }
+  if (exchanged.dispatched > 0) exchange(Exchange::gradients_from_experts, layer, pass, compute());
+  if (!pass.is_first && parts_[layer].parameters() > 0) launch(Work::accumulation, layer, pass);
+}
+
+// With sequence parallelism, what follows a sum has been done to the device's rows, so that the gradients of all rows
+// are gathered after it.
+void Stage::gradients_of_layer(std::size_t layer, const Pass& pass) const {
+  const LayerExchanges& exchanged = exchanges(layer, pass);
+  const bool is_on_rows = exchanged.gathered_gradient > 0;
+  if (is_on_rows) {
+    launch(Work::operations_gradient, layer, pass);
+    exchange(Exchange::output_gradient, layer, pass, compute());
+  }
+  const bool has_exchanges = exchanged.summed_gradient > 0 || exchanged.gathered_again > 0;
+  if (has_exchanges && settings_.overlap_tensor) return gradients_beside_exchanges(layer, pass);
+  if (exchanged.gathered_again > 0) exchange(Exchange::input_again, layer, pass, compute());
+  if (!is_on_rows) launch(Work::operations_gradient, layer, pass);
+  launch(Work::product_again, layer, pass);
+  launch(Work::weight_gradient, layer, pass);
+  if (exchanged.with_input_gradient) launch(Work::input_gradient, layer, pass);
+  if (exchanged.summed_gradient > 0) exchange(Exchange::input_gradient, layer, pass, compute());
+}
+
+// The input is gathered while its gradient is computed. That gradient is then summed, on a stream of its own, while the
+// gradient of the weights is computed.
+void Stage::gradients_beside_exchanges(std::size_t layer, const Pass& pass) const {
+  const LayerExchanges& exchanged = exchanges(layer, pass);
+  Stream& stream = device_.stream(kTensorStream);
+  Event gathered;
+  if (exchanged.gathered_again > 0) {
+    stream.wait(compute().record());
+    exchange(Exchange::input_again, layer, pass, stream);
+    gathered = stream.record();
+  }
+  if (exchanged.gathered_gradient == 0) launch(Work::operations_gradient, layer, pass);
+  launch(Work::product_again, layer, pass);
+  if (exchanged.with_input_gradient) launch(Work::input_gradient, layer, pass);
+  stream.wait(compute().record());
+  if (exchanged.summed_gradient > 0) exchange(Exchange::input_gradient, layer, pass, stream);
+  if (exchanged.gathered_again > 0) compute().wait(gathered);
+  launch(Work::weight_gradient, layer, pass);
+  compute().wait(stream.record());
+}
+
+// The right operands (keys or values) are passed around once more, and their gradients go back to the devices that own
+// them.
+void Stage::gradients_of_attention(std::size_t layer, const Pass& pass) const {
+  Stream& stream = device_.stream(kContextStream);
+  stream.wait(compute().record());
+  exchange(Exchange::keys_again, layer, pass, stream);
+  if (model_.has_values()) compute().wait(stream.record());
+  launch(Work::operations_gradient, layer, pass);
+  launch(Work::product_again, layer, pass);
+  launch(Work::weight_gradient, layer, pass);
+  stream.wait(compute().record());
+  exchange(Exchange::key_gradients, layer, pass, stream);
+  launch(Work::input_gradient, layer, pass);
+  compute().wait(stream.record());
+}
+
+void Stage::copy_layer(std::size_t layer, const LinearTensors& whole, Worker& worker) const {
+  const auto first = static_cast<std::size_t>(layers_.first);
+  if (layer < first || layer >= first + parts_.size()) return;
+  const Layer& all = all_layers()[layer];
+  const Layer& mine = parts_[layer - first];
+  const Tensor flat = tensors(layer - first).parameters;
+  const LinearTensors part = linear_views(flat, {.inputs = mine.gemm->depth, .outputs = mine.gemm->columns});
+  const bool by_rows = all.split == Layer::Split::rows;
+  const std::int64_t begin =
+      part_of(by_rows ? all.gemm->depth : all.gemm->columns, division_.tensor, seat_.place.tensor).first;
+  Stream& stream = worker.cpu().compute_stream();
+  stream.launch(op::place_along(whole.weights, copied_to_host(worker, part.weights), by_rows ? 0 : 1, begin));
+  stream.launch(op::place_along(whole.bias, copied_to_host(worker, part.bias), 0, by_rows ? 0 : begin));
+}
+
+// Sums the gradients of the word embeddings, of which the first and the last stage have a copy each.
+void Stage::reduce_tied() {
+  if (shared_ == 0 || !(is_first() || is_last())) return;
+  Stream& stream = device_.stream(kCommunicationStream);
+  stream.wait(compute().record());
+  ends_->all_reduce(parameters_->gradients(is_last() ? 0 : parameters_->first_of(0), shared_), stream);
+  compute().wait(stream.record());
+}
+
+// Sums the gradients of norms and biases, which have seen only the device's rows.
+void Stage::reduce_gradients_of_rows() {
+  if (of_rows_ == 0) return;
+  parameters_->wait_until_reduced();
+  if (!model_.has_values()) return seat_.groups.tensor->all_reduce(parameters_->gradients(0, of_rows_), compute());
+  std::vector<Tensor> gradients, packed;
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (own_rows_[i] == 0) continue;
+    const std::int64_t end = parameters_->first_of(i) + parts_[i].parameters();
+    gradients.push_back(parameters_->gradients(end - own_rows_[i], own_rows_[i]));
+    packed.push_back(row_sums_.flat_slice(first, own_rows_[i]));
+    first += own_rows_[i];
+  }
+  compute().launch(op::copy_many(packed, gradients));
+  seat_.groups.tensor->all_reduce(row_sums_, compute());
+  compute().launch(op::copy_many(gradients, packed));
+}
+
+void Stage::update() {
+  reduce_gradients_of_rows();
+  parameters_->update(*computation_);
+}
+
+}  // namespace tandem

@@ -1,0 +1,98 @@
+// One pipeline stage of a model on one device of a mesh: the device's parts of some consecutive layers, on its rows of
+// the batch, one micro-batch after another. Decides when what is computed, exchanged, reduced and updated; a StageModel
+// computes.
+//
+// Threads: one task per step and device. The devices of a group call the same collectives in the same order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "strategies/parallel/layout/mesh_layout.h"
+#include "strategies/parallel/layout/range.h"
+#include "strategies/parallel/stages/layer_exchanges.h"
+#include "strategies/parallel/stages/linear.h"
+#include "strategies/parallel/stages/stage_channels.h"
+#include "strategies/parallel/stages/stage_exchange.h"
+#include "strategies/parallel/stages/stage_parameters.h"
+#include "strategies/parallel/stages/trainable_model.h"
+
+namespace tandem {
+
+class Stage final : public StageChunk {
+ public:
+  // `layers` are those of stage number `stage` of the pipeline. `ends` is the group of the first and the last stage
+  // where these have the same embedding, else null. `live` is how many micro-batches are between their two passes at
+  // the same time.
+  Stage(const MeshSeat& seat, const TrainableModel& model, const ParallelOptions& options, int stage, Range layers,
+        GroupCollectives* ends, int live);
+
+  StagePart part() const;
+  // Called before the first step, with what was made for part(). `host` is the worker's CPU, on which first values are
+  // computed.
+  void use(std::unique_ptr<StageModel> computation, Device& host);
+  Tensor losses() const { return computation_->losses(); }
+  std::int64_t parameters() const { return tied_ + owned_; }
+  bool is_first() const { return stage_ == 0; }
+  bool is_last() const { return stage_ + 1 == options_.stages(); }
+
+  // Copies the device's part of the parameters of a dense layer, counted in the model, to its place in the whole ones
+  // on the CPU of `worker`. Does nothing for layers of other stages.
+  void copy_layer(std::size_t layer, const LinearTensors& whole, Worker& worker) const;
+
+  void begin_step(const Batch& batch);  // called before the passes
+  void forward(int micro_batch) override;
+  void backward(int micro_batch) override;
+  // Called after the passes: first reduce_tied() of all stages of the device, then update().
+  void reduce_tied();
+  void update();
+
+ private:
+  const std::vector<Layer>& all_layers() const { return model_.model().layers; }
+  Stream& compute() const { return device_.compute_stream(); }
+  Pass pass(int micro_batch) const;
+  const LayerExchanges& exchanges(std::size_t layer, const Pass& pass) const;
+  LayerTensors tensors(std::size_t layer) const;
+  void make_parts();
+  void make_exchanges(std::int64_t examples);
+  void set_first_values(Device& host);
+  void open_channels();
+  void launch(Work work, std::size_t layer, const Pass& pass) const;
+  void exchange(Exchange exchange, std::size_t layer, const Pass& pass, Stream& stream) const;
+  void layer_forward(std::size_t layer, const Pass& pass) const;
+  void exchange_loss(std::size_t layer, const Pass& pass) const;
+  void layer_backward(std::size_t layer, const Pass& pass) const;
+  void gradients_of_layer(std::size_t layer, const Pass& pass) const;
+  void gradients_beside_exchanges(std::size_t layer, const Pass& pass) const;
+  void gradients_of_attention(std::size_t layer, const Pass& pass) const;
+  void reduce_gradients_of_rows();
+
+  Device& device_;
+  const TrainableModel& model_;
+  const TrainingSettings& settings_;
+  ParallelOptions options_;
+  MeshSeat seat_;
+  LayerDivision division_;
+  int stage_;
+  Range layers_;  // of the model
+  GroupCollectives* ends_;
+  int live_;
+  Range rows_;                                                     // of the batch
+  std::vector<Layer> parts_;                                       // of the layers, that the device has
+  std::map<std::int64_t, std::vector<LayerExchanges>> exchanges_;  // by examples of a pass
+  std::vector<bool> of_experts_;                                   // whether a layer's experts are divided
+  std::int64_t owned_ = 0;                                         // parameters of the layers
+  std::int64_t tied_ = 0;    // parameters of the last stage's copy of the embedding, before the others
+  std::int64_t shared_ = 0;  // elements that the two ends sum
+  // Parameters whose gradients the tensor-parallel devices sum after the passes: the last ones of each layer, and all.
+  std::vector<std::int64_t> own_rows_;
+  std::int64_t of_rows_ = 0;
+  Tensor row_sums_{};
+  std::optional<StageParameters> parameters_{};
+  StageChannels channels_{};
+  std::unique_ptr<StageModel> computation_{};
+};
+
+}  // namespace tandem

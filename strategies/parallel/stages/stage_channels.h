@@ -1,0 +1,34 @@
+// What a pipeline stage exchanges with the stages before and after it.
+#pragma once
+
+#include <optional>
+
+#include "strategies/parallel/layout/mesh_layout.h"
+#include "strategies/parallel/stages/pipeline_channel.h"
+
+namespace tandem {
+
+// The matrices of a stage: one row for each row of a micro-batch.
+struct StageMatrices {
+  std::int64_t rows = 0;     // of the largest micro-batch
+  std::int64_t inputs = 0;   // columns of what the previous stage sends
+  std::int64_t outputs = 0;  // columns of what the next stage receives
+  int live = 1;              // micro-batches that are between their two passes at the same time
+  DType dtype = DType::f32;
+  // Whether every tensor-parallel device of the stages has the whole matrices; otherwise each has columns of its own.
+  bool whole_inputs = false, whole_outputs = false;
+};
+
+struct StageChannels {
+  std::optional<Receiver> input{};         // in all stages but the first
+  std::optional<Sender> input_gradient{};  // likewise
+  std::optional<Sender> output{};          // in all stages but the last
+  std::optional<Receiver> gradient{};      // likewise
+};
+
+// Opens the channels of stage number `stage` on its device. Keeps one more input than there are live micro-batches,
+// because the next one arrives while the stage computes.
+void open_channels(StageChannels& channels, const MeshSeat& seat, const ParallelOptions& options, int stage,
+                   const StageMatrices& matrices);
+
+}  // namespace tandem

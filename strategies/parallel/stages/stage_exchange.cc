@@ -1,0 +1,37 @@
+#include "strategies/parallel/stages/stage_exchange.h"
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+
+void issue(Exchange exchange, const MeshGroups& groups, bool divides_rows, const Exchanged& tensors, Stream& stream) {
+  const auto& [whole, part] = tensors;
+  switch (exchange) {
+    case Exchange::input:
+    case Exchange::input_again:
+    case Exchange::output_gradient:
+      return groups.tensor->all_gather(whole, part, stream);
+    case Exchange::output:
+    case Exchange::input_gradient:
+      return divides_rows ? groups.tensor->reduce_scatter(part, whole, stream)
+                          : groups.tensor->all_reduce(whole, stream);
+    case Exchange::tokens_to_experts:
+    case Exchange::tokens_from_experts:
+    case Exchange::gradients_to_experts:
+    case Exchange::gradients_from_experts:
+      return groups.experts->all_to_all(whole, part, stream);
+    case Exchange::keys:
+    case Exchange::keys_again:
+      return groups.context->all_gather(whole, part, stream);
+    case Exchange::key_gradients:
+      return groups.context->reduce_scatter(part, whole, stream);
+    case Exchange::loss_maxima:
+      return groups.tensor->all_reduce(whole, stream, Reduction::maximum);
+    case Exchange::loss_sums:
+    case Exchange::loss_targets:
+      return groups.tensor->all_reduce(whole, stream);
+  }
+  TANDEM_UNREACHABLE("an exchange");
+}
+
+}  // namespace tandem
