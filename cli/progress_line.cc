@@ -6,8 +6,8 @@
 #include <iostream>
 #include <memory>
 
+#include "engine/base/run_phase.h"
 #include "engine/launched_job.h"
-#include "engine/run_phase.h"
 #include "reports/base/work_estimate.h"
 
 namespace tandem {

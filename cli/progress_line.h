@@ -24,8 +24,8 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Shows that work has begun that does not tell how far it is, and its phases (engine/run_phase.h), until one of the
-  // functions below is called.
+  // Shows that work has begun that does not tell how far it is, and its phases (engine/base/run_phase.h), until one of
+  // the functions below is called.
   void begin(const std::string& what);
 
   // For RunOptions::progress and CalibrateOptions::progress; this object must outlive them. Throws Interrupted.

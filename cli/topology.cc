@@ -9,7 +9,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
-#include "engine/run_phase.h"
+#include "engine/base/run_phase.h"
 #include "topologies/base/machine_memory.h"
 #include "topologies/base/shown.h"
 #include "topologies/readers/hwloc_topology.h"

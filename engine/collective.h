@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/name.h"
+#include "engine/base/name.h"
 #include "topologies/base/dtype.h"
 #include "topologies/base/error.h"
 

@@ -13,9 +13,9 @@
 #include <variant>
 #include <vector>
 
-#include "engine/kernel_shape.h"
+#include "engine/base/kernel_shape.h"
+#include "engine/base/name.h"
 #include "engine/layer_kernels.h"
-#include "engine/name.h"
 #include "engine/tensor.h"
 #include "engine/timeline.h"
 

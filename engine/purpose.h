@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/name.h"
+#include "engine/base/name.h"
 #include "engine/task.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/name.h"
+#include "engine/base/name.h"
 
 namespace tandem {
 

@@ -14,7 +14,7 @@
 #include <span>
 #include <string>
 
-#include "engine/half.h"
+#include "engine/base/half.h"
 #include "topologies/base/dtype.h"
 #include "topologies/base/error.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/name.h"
+#include "engine/base/name.h"
 
 namespace tandem {
 

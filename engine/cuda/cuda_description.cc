@@ -8,7 +8,7 @@
 
 #include "engine/cpu/processor.h"
 #include "engine/cuda/cuda_engine_info.h"
-#include "engine/cuda/cuda_error.h"
+#include "engine/cuda/device/cuda_error.h"
 
 namespace tandem {
 namespace cuda {

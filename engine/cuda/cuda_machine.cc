@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "engine/cuda/collective_path.h"
-#include "engine/cuda/copied_collectives.h"
-#include "engine/cuda/cuda_device.h"
-#include "engine/cuda/nccl_collectives.h"
-#include "engine/cuda/nccl_part.h"
+#include "engine/cuda/collectives/collective_path.h"
+#include "engine/cuda/collectives/copied_collectives.h"
+#include "engine/cuda/collectives/nccl_collectives.h"
+#include "engine/cuda/collectives/nccl_part.h"
+#include "engine/cuda/device/cuda_device.h"
 #include "engine/threads/remote_device.h"
 
 namespace tandem::cuda {

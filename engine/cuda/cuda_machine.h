@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/gpu.h"
-#include "engine/cuda/gpu_watch.h"
-#include "engine/cuda/issue_order.h"
-#include "engine/cuda/staged_operands.h"
+#include "engine/cuda/collectives/staged_operands.h"
+#include "engine/cuda/device/gpu.h"
+#include "engine/cuda/device/gpu_watch.h"
+#include "engine/cuda/device/issue_order.h"
 #include "engine/threads/process_devices.h"
 
 namespace tandem::cuda {

@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 
-#include "engine/cuda/cuda_device.h"
 #include "engine/cuda/cuda_engine_info.h"
-#include "engine/cuda/cuda_error.h"
-#include "engine/cuda/launch_turn.h"
+#include "engine/cuda/device/cuda_device.h"
+#include "engine/cuda/device/cuda_error.h"
+#include "engine/cuda/kernels/launch_turn.h"
 
 namespace tandem::cuda {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "engine/base/philox.h"
 #include "engine/kernels/element_types.h"
 #include "engine/kernels/layers.h"
-#include "engine/philox.h"
 
 namespace tandem {
 namespace {

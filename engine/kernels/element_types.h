@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "engine/element_types.h"
+#include "engine/base/element_types.h"
 #include "engine/tensor.h"
 
 namespace tandem {

@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "engine/bytes.h"
-#include "engine/mpi/protocol.h"
+#include "engine/base/bytes.h"
+#include "engine/mpi/messages/protocol.h"
 
 namespace tandem::mpi {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/mpi/clocks.h"
-#include "engine/mpi/transport.h"
+#include "engine/mpi/transport/transport.h"
 #include "engine/timeline.h"
 
 namespace tandem::mpi {

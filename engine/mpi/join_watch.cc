@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "engine/mpi/transport.h"
+#include "engine/mpi/transport/transport.h"
 #include "topologies/base/error.h"
 
 namespace tandem::mpi {

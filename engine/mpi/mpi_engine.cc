@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "engine/cpu/cpu_device.h"
 #include "engine/cpu/host_memory.h"
 #include "engine/cpu/processor.h"
@@ -16,7 +16,7 @@
 #include "engine/mpi/gathered_records.h"
 #include "engine/mpi/rank_machines.h"
 #include "engine/mpi/session.h"
-#include "engine/mpi/transport_library.h"
+#include "engine/mpi/transport/transport_library.h"
 #include "engine/threads/run.h"
 
 namespace tandem {

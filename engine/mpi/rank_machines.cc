@@ -7,9 +7,9 @@
 
 #include "engine/cpu/cpu_device.h"
 #include "engine/mpi/device_collectives.h"
-#include "engine/mpi/mailboxes.h"
-#include "engine/mpi/remote_device.h"
-#include "engine/mpi/shared_tensors.h"
+#include "engine/mpi/remote/mailboxes.h"
+#include "engine/mpi/remote/remote_device.h"
+#include "engine/mpi/remote/shared_tensors.h"
 #include "engine/mpi/spanning_collectives.h"
 
 namespace tandem::mpi {

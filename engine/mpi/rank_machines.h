@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/mpi/rank_gpus.h"
-#include "engine/mpi/remote_access.h"
+#include "engine/mpi/remote/remote_access.h"
 #include "engine/mpi/session.h"
 #include "engine/threads/process_devices.h"
 

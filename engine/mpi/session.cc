@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <string_view>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "engine/mpi/build_identity.h"
 #include "engine/mpi/join_watch.h"
-#include "engine/mpi/tcp_join.h"
-#include "engine/mpi/tcp_transport.h"
-#include "engine/mpi/transport_library.h"
+#include "engine/mpi/transport/tcp_join.h"
+#include "engine/mpi/transport/tcp_transport.h"
+#include "engine/mpi/transport/transport_library.h"
 
 namespace tandem::mpi {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/launched_job.h"
-#include "engine/mpi/messenger.h"
-#include "engine/mpi/transport.h"
+#include "engine/mpi/messages/messenger.h"
+#include "engine/mpi/transport/transport.h"
 
 namespace tandem::mpi {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/mpi/host_call.h"
-#include "engine/mpi/transport.h"
+#include "engine/mpi/transport/transport.h"
 #include "engine/mpi/voted_collectives.h"
 
 namespace tandem::mpi {

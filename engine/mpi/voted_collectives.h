@@ -1,5 +1,5 @@
 // What executors of groups that span processes have in common: the processes of a group vote for each call
-// (engine/mpi/protocol.h).
+// (engine/mpi/messages/protocol.h).
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/mpi/messenger.h"
+#include "engine/mpi/messages/messenger.h"
 #include "engine/threads/collective_call.h"
 #include "engine/threads/process_devices.h"
 

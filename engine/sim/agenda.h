@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sim/date_heap.h"
+#include "engine/sim/base/date_heap.h"
 
 namespace tandem::sim {
 

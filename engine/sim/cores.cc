@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/core_rules.h"
+#include "engine/base/core_rules.h"
 
 namespace tandem::sim {
 namespace {

@@ -36,8 +36,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/sim/base/sparse_vector.h"
 #include "engine/sim/simulation.h"
-#include "engine/sim/sparse_vector.h"
 
 namespace tandem::sim {
 

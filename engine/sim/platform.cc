@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "engine/sim/sparse_vector.h"
+#include "engine/sim/base/sparse_vector.h"
 #include "topologies/base/error.h"
 
 namespace tandem::sim {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/sim/simgrid_compat.h"
+#include "engine/sim/base/simgrid_compat.h"
 #include "topologies/routing.h"
 #include "topologies/topology.h"
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/sim/date_heap.h"
+#include "engine/sim/base/date_heap.h"
 #include "engine/sim/platform.h"
 
 namespace tandem::sim {

@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/sim/base/seeded_schedule.h"
 #include "engine/sim/cores.h"
-#include "engine/sim/seeded_schedule.h"
 #include "engine/sim/simulation.h"
 #include "engine/sim/turn_watch.h"
 #include "engine/task.h"

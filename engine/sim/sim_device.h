@@ -8,7 +8,7 @@
 
 #include "engine/device.h"
 #include "engine/sim/cores.h"
-#include "engine/sim/device_costs.h"
+#include "engine/sim/costs/device_costs.h"
 
 namespace tandem::sim {
 

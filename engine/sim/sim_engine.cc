@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/sim/base/simgrid_compat.h"
 #include "engine/sim/collectives/nccl/selection.h"
 #include "engine/sim/placement.h"
 #include "engine/sim/sim_run.h"
-#include "engine/sim/simgrid_compat.h"
 #include "engine/sim/symmetry/symmetry.h"
 #include "engine/sim/turn_watch.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/sim/kernel_constants.h"
+#include "engine/sim/costs/kernel_constants.h"
 #include "engine/sim/placement.h"
 #include "engine/sim/sim_monitor.h"
 #include "engine/sim/sim_stream.h"

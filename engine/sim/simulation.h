@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "engine/sim/agenda.h"
+#include "engine/sim/base/seeded_schedule.h"
+#include "engine/sim/base/simgrid_compat.h"
 #include "engine/sim/platform.h"
 #include "engine/sim/processors.h"
-#include "engine/sim/seeded_schedule.h"
-#include "engine/sim/simgrid_compat.h"
 #include "engine/task.h"
 #include "engine/timeline.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/core_rules.h"
+#include "engine/base/core_rules.h"
 #include "engine/kernels/kernels.h"
 #include "engine/threads/run_control.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/core_rules.h"
+#include "engine/base/core_rules.h"
 #include "engine/threads/futex.h"
 
 namespace tandem::threads {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/core_rules.h"
+#include "engine/base/core_rules.h"
 #include "topologies/base/error.h"
 
 namespace tandem::threads {

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/core_rules.h"
+#include "engine/base/core_rules.h"
 #include "engine/threads/futex.h"
 #include "engine/threads/run_control.h"
 #include "topologies/base/error.h"

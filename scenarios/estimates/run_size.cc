@@ -24,7 +24,7 @@ constexpr double kBytesOfASimulatedDevice = 15e3;
 constexpr double kBytesOfARecord = 220;
 
 // Address space of the same (VmPeak), 2026-11-23: a trace of one rank on 400 to 1,600 devices. A task's stack is a
-// mebibyte of it (engine/sim/simgrid_compat.h).
+// mebibyte of it (engine/sim/base/simgrid_compat.h).
 constexpr double kAddressesOfASimulatedDevice = 1.2e6;
 
 // A task's stack and the guard beside it. More areas than the system allows end the simulation in SimGrid.

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/base/run_phase.h"
 #include "engine/engine_info.h"
-#include "engine/run_phase.h"
 #include "scenarios/calibration/calibrate.h"
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/estimates/size_check.h"

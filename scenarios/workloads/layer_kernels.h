@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/kernel_shape.h"
-#include "engine/name.h"
+#include "engine/base/kernel_shape.h"
+#include "engine/base/name.h"
 #include "strategies/model/model.h"
 #include "topologies/base/dtype.h"
 

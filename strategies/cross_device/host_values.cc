@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "engine/element_types.h"
+#include "engine/base/element_types.h"
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
 

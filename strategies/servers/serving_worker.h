@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "engine/mailbox.h"
 #include "strategies/servers/parameter_server_v2.h"
 

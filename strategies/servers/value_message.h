@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "strategies/values/value.h"
 #include "strategies/variables/variable.h"
 

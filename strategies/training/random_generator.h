@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/philox.h"
+#include "engine/base/philox.h"
 #include "strategies/variables/variable.h"
 
 namespace tandem {

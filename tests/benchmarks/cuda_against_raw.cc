@@ -9,8 +9,8 @@
 #include <functional>
 #include <vector>
 
-#include "engine/cuda/cuda_error.h"
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/device/cuda_error.h"
+#include "engine/cuda/kernels/kernels.h"
 #include "engine/engine.h"
 
 namespace tandem {

@@ -16,7 +16,7 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/cuda/launch_turn.h"
+#include "engine/cuda/kernels/launch_turn.h"
 #include "tests/cuda_emulation/block.h"
 
 extern thread_local uint3 threadIdx, blockIdx;

@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/kernels/kernels.h"
 #include "tests/cuda_emulation/emulation.h"
 
 namespace tandem::emulation {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/cuda/launch_turn.h"
+#include "engine/cuda/kernels/launch_turn.h"
 #include "tests/cuda_emulation/on_gpus.h"
 
 namespace tandem {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <thread>
 
-#include "engine/cuda/gpu.h"
-#include "engine/cuda/launch_turn.h"
-#include "engine/cuda/nccl_communicators.h"
+#include "engine/cuda/collectives/nccl_communicators.h"
+#include "engine/cuda/device/gpu.h"
+#include "engine/cuda/kernels/launch_turn.h"
 #include "tests/cuda_emulation/gpus.h"
 #include "tests/cuda_emulation/on_gpus.h"
 

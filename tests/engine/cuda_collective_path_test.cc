@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/cuda/collective_path.h"
+#include "engine/cuda/collectives/collective_path.h"
 
 namespace tandem::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/cuda/cuda_error.h"
+#include "engine/cuda/device/cuda_error.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

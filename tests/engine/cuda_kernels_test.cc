@@ -1,5 +1,5 @@
 // What is checked before a kernel is launched, on memory that pretends to be a GPU's.
-#include "engine/cuda/cuda_kernels.h"
+#include "engine/cuda/device/cuda_kernels.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/cuda/nccl_communicators.h"
+#include "engine/cuda/collectives/nccl_communicators.h"
 #include "topologies/base/error.h"
 
 namespace tandem::cuda {

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "engine/philox.h"
+#include "engine/base/philox.h"
 #include "tests/engine/layer_testing.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // How processes agree on a call: each hears every vote, and all come to the same result.
-#include "engine/mpi/agreement.h"
+#include "engine/mpi/messages/agreement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

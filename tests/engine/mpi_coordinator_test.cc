@@ -1,5 +1,5 @@
 // What rank 0 decides for the processes of a run: how it ends, and what a deadlock is.
-#include "engine/mpi/coordinator.h"
+#include "engine/mpi/messages/coordinator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Every kernel that is data is the same after it has been sent.
-#include "engine/mpi/wire_op.h"
+#include "engine/mpi/remote/wire_op.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/name.h"
+#include "engine/base/name.h"
 
 #include <gtest/gtest.h>
 

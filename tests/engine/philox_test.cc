@@ -1,4 +1,4 @@
-#include "engine/philox.h"
+#include "engine/base/philox.h"
 
 #include <gtest/gtest.h>
 

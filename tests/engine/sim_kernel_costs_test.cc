@@ -1,11 +1,11 @@
 // Times of kernels on a GPU whose figures are round, as closed forms of the model's constants.
-#include "engine/sim/kernel_costs.h"
+#include "engine/sim/costs/kernel_costs.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "engine/sim/kernel_constants.h"
+#include "engine/sim/costs/kernel_constants.h"
 
 namespace tandem::sim {
 namespace {

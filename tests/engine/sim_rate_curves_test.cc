@@ -1,5 +1,5 @@
 // Rates of matrix products between and beyond the measured shapes.
-#include "engine/sim/rate_curves.h"
+#include "engine/sim/costs/rate_curves.h"
 
 #include <gtest/gtest.h>
 

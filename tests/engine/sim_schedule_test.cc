@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "engine/sim/seeded_schedule.h"
+#include "engine/sim/base/seeded_schedule.h"
 #include "tests/engine/sim_support.h"
 
 namespace tandem {

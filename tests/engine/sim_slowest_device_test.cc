@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
-#include "engine/sim/kernel_constants.h"
+#include "engine/sim/costs/kernel_constants.h"
 #include "tests/engine/sim_support.h"
 
 namespace tandem::sim {

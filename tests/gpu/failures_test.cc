@@ -1,7 +1,7 @@
 // Failures on purpose, on real GPUs and on emulated ones: each must end with an error that names it, and in time.
 #include <chrono>
 
-#include "engine/cuda/cuda_stream.h"
+#include "engine/cuda/device/cuda_stream.h"
 #include "tests/cuda_emulation/on_gpus.h"
 #include "tests/gpu/spin.h"
 

@@ -1,4 +1,4 @@
-#include "engine/cuda/device_types.cuh"
+#include "engine/cuda/kernels/device_types.cuh"
 #include "tests/gpu/spin.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // What predictions of training on one GPU are worth: published throughputs beside those from device figures alone, with
-// constants that were fitted to the convolutional networks among them (engine/sim/kernel_constants.h).
+// constants that were fitted to the convolutional networks among them (engine/sim/costs/kernel_constants.h).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <map>
 #include <sstream>
 
-#include "engine/sim/kernel_constants.h"
-#include "engine/sim/kernel_errors.h"
+#include "engine/sim/costs/kernel_constants.h"
+#include "engine/sim/costs/kernel_errors.h"
 #include "scenarios/fitting/device_limits.h"
 #include "tests/scenarios/running.h"
 

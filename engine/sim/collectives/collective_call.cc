@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/core_rules.h"
+#include "engine/base/core_rules.h"
 #include "engine/sim/collectives/collective_effects.h"
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/collective_model.h"

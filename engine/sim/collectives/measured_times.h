@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/collective_fit.h"
-#include "engine/sim/notes.h"
+#include "engine/sim/base/notes.h"
 #include "topologies/topology.h"
 
 namespace tandem::sim {

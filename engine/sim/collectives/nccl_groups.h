@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "engine/collective_fit.h"
+#include "engine/sim/base/notes.h"
 #include "engine/sim/collectives/collective_call.h"
 #include "engine/sim/collectives/nccl/communicators.h"
 #include "engine/sim/network.h"
-#include "engine/sim/notes.h"
 #include "engine/sim/symmetry/run_symmetry.h"
 
 namespace tandem::sim {

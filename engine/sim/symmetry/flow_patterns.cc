@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/run_phase.h"
+#include "engine/base/run_phase.h"
 #include "topologies/base/error.h"
 
 namespace tandem::sim::symmetry {

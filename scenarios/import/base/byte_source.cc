@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include "engine/run_phase.h"
+#include "engine/base/run_phase.h"
 #include "topologies/base/error.h"
 #include "topologies/base/machine_memory.h"
 

@@ -1,7 +1,7 @@
 // Random words by their number, so that devices can draw parts of a sequence.
 #pragma once
 
-#include "engine/philox.h"
+#include "engine/base/philox.h"
 
 namespace tandem {
 

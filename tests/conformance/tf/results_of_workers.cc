@@ -3,7 +3,7 @@
 #include <exception>
 #include <optional>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "strategies/base/errors.h"
 #include "strategies/servers/serving_worker.h"
 

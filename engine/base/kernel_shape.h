@@ -1,0 +1,46 @@
+// What a library kernel computes, for models of devices: its operands' shapes, not how it is done. Real engines ignore
+// it; a simulated GPU derives tiles, algorithms and memory traffic from it (engine/sim/costs/kernel_costs.h).
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+namespace tandem {
+
+// `count` independent products c[m,n] = a[m,k] b[k,n], one launch.
+struct ProductShape {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t count = 1;
+
+  bool operator==(const ProductShape&) const = default;
+};
+
+// One pass of a two-dimensional convolution with padding, so that an output side is the input side / stride, rounded
+// up.
+struct ConvolutionShape {
+  enum class Pass : std::uint8_t { forward, input_gradient, weight_gradient };
+  Pass pass = Pass::forward;
+  std::int64_t images = 0;
+  std::int64_t height = 0, width = 0;  // of the input
+  std::int64_t in_channels = 0, out_channels = 0;
+  std::int64_t kernel = 1;  // its side
+  std::int64_t stride = 1;
+  std::int64_t groups = 1;
+  bool channels_last = true;  // NHWC; false: NCHW
+
+  std::int64_t out_height() const { return (height + stride - 1) / stride; }
+  std::int64_t out_width() const { return (width + stride - 1) / stride; }
+  std::int64_t input_elements() const { return images * height * width * in_channels; }
+  std::int64_t output_elements() const { return images * out_height() * out_width() * out_channels; }
+  std::int64_t weights() const { return in_channels / groups * out_channels * kernel * kernel; }
+  double flops() const {  // two for each multiply-accumulate; all passes have equally many
+    const std::int64_t per_output = in_channels / groups * kernel * kernel;
+    return 2.0 * static_cast<double>(output_elements()) * static_cast<double>(per_output);
+  }
+  bool operator==(const ConvolutionShape&) const = default;
+};
+
+// monostate: neither of the two; the kernel's time follows from its bytes, or from its flops as for any product.
+using KernelShape = std::variant<std::monostate, ProductShape, ConvolutionShape>;
+
+}  // namespace tandem

@@ -1,0 +1,185 @@
+#include "engine/mpi/remote/device_service.h"
+
+#include <atomic>
+
+#include "engine/mpi/remote/wire_op.h"
+
+namespace tandem::mpi {
+namespace {
+
+cpu::CpuEvent& state_of(const Event& event) {
+  return static_cast<cpu::CpuEvent&>(*event.state());
+}
+
+std::exception_ptr failure_of(const cpu::CpuStream& stream) {
+  try {
+    stream.throw_if_failed();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+}  // namespace
+
+// An event on which a stream waits here, and which another process completes.
+class DeviceService::Gate final : public cpu::CpuEvent {
+ public:
+  Gate(threads::RunControl& control, int from) : CpuEvent(control), from_(from) {}
+
+ private:
+  std::string text() const override { return "an event of rank " + std::to_string(from_); }
+  void throw_if_failed() const override {}
+
+  const int from_;
+};
+
+void DeviceService::handle(int from, RemoteKind kind, ByteReader& bytes) {
+  switch (kind) {
+    case RemoteKind::allocate:
+      return allocate(from, bytes);
+    case RemoteKind::memory_use:
+      return memory_use(from, bytes);
+    case RemoteKind::synchronize:
+      return synchronize(from, bytes);
+    case RemoteKind::open_gate:
+      return open_gate(from, bytes.get<std::uint64_t>());
+    default:
+      return issue(from, kind, bytes);
+  }
+}
+
+void DeviceService::end() {
+  std::map<Name, Event> recorded;
+  std::map<Name, std::shared_ptr<Gate>> gates;
+  const std::lock_guard lock(mutex_);
+  recorded.swap(recorded_);
+  gates.swap(gates_);
+}
+
+void DeviceService::allocate(int from, ByteReader& bytes) {
+  const Reply reply{from, bytes.get<std::uint64_t>()};
+  cpu::CpuDevice& device = access_.own_device(bytes.get<int>());
+  const auto dtype = bytes.get<DType>();
+  const auto shape = bytes.get<Shape>();
+  try {
+    const Tensor tensor = device.allocate(dtype, shape);
+    const std::uint64_t id = access_.export_memory(tensor);
+    access_.answer(reply,
+                   [&](ByteWriter& answer) { answer.put(id).put(reinterpret_cast<std::uint64_t>(tensor.data())); });
+  } catch (const Error&) {
+    access_.refuse(reply, std::current_exception());
+  }
+}
+
+void DeviceService::memory_use(int from, ByteReader& bytes) {
+  const Reply reply{from, bytes.get<std::uint64_t>()};
+  const cpu::CpuDevice& device = access_.own_device(bytes.get<int>());
+  access_.answer(reply,
+                 [&](ByteWriter& answer) { answer.put(device.memory_in_use_bytes()).put(device.memory_peak_bytes()); });
+}
+
+void DeviceService::synchronize(int from, ByteReader& bytes) {
+  const Reply reply{from, bytes.get<std::uint64_t>()};
+  cpu::CpuDevice& device = access_.own_device(bytes.get<int>());
+  const cpu::CpuStream& stream = device.stream(kComputeStream);
+  const std::vector<Event> events = device.record_all();
+  const auto left = std::make_shared<std::atomic<std::size_t>>(events.size());
+  for (const Event& event : events) {
+    state_of(event).when_complete([this, reply, left, &stream] {
+      if (left->fetch_sub(1) > 1) return;
+      const std::exception_ptr failure = failure_of(stream);
+      failure ? access_.refuse(reply, failure) : access_.answer(reply);
+    });
+  }
+}
+
+// An operation that cannot be issued would be an error of the call in the issuer's process; here it is one of the run.
+void DeviceService::issue(int from, RemoteKind kind, ByteReader& bytes) {
+  cpu::CpuDevice& device = access_.own_device(bytes.get<int>());
+  cpu::CpuStream& stream = device.stream(bytes.get<int>());
+  const threads::IssuedInStep step(bytes.get<int>());
+  try {
+    switch (kind) {
+      case RemoteKind::launch:
+        return launch(stream, bytes);
+      case RemoteKind::copy:
+        return copy(from, stream, bytes);
+      case RemoteKind::record:
+        return record(from, stream, bytes.get<std::uint64_t>());
+      case RemoteKind::wait_here:
+        return wait_here(from, stream, bytes.get<std::uint64_t>());
+      case RemoteKind::wait_gate:
+        return wait_gate(from, stream, bytes.get<std::uint64_t>());
+      default:
+        TANDEM_UNREACHABLE("a message to a device that is none");
+    }
+  } catch (const Error&) {
+    access_.fail(std::current_exception());
+  }
+}
+
+void DeviceService::launch(cpu::CpuStream& stream, ByteReader& bytes) {
+  stream.launch(get_op(bytes, [&] { return access_.tensor_of(get_ref(bytes)); }));
+}
+
+void DeviceService::copy(int from, cpu::CpuStream& stream, ByteReader& bytes) {
+  const auto category = bytes.get<Category>();
+  const auto holding = bytes.get<std::uint64_t>();
+  const Tensor to = access_.tensor_of(get_ref(bytes));
+  stream.copy(to, access_.tensor_of(get_ref(bytes)), category);
+  if (holding != 0) record(from, stream, holding);
+}
+
+void DeviceService::record(int from, cpu::CpuStream& stream, std::uint64_t number) {
+  const Event event = stream.record();
+  {
+    const std::lock_guard lock(mutex_);
+    recorded_.emplace(Name{from, number}, event);
+  }
+  state_of(event).when_complete([this, from, number, &stream] {
+    access_.say(from, RemoteKind::completed, [&](ByteWriter& bytes) {
+      bytes.put(number);
+      put_error(bytes, job_error_of(failure_of(stream)));
+    });
+    Event forgotten;
+    const std::lock_guard lock(mutex_);
+    const auto found = recorded_.find({from, number});
+    if (found == recorded_.end()) return;
+    forgotten = std::move(found->second);
+    recorded_.erase(found);
+  });
+}
+
+// An event that is no longer known is complete.
+void DeviceService::wait_here(int from, cpu::CpuStream& stream, std::uint64_t number) {
+  Event event;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = recorded_.find({from, number}); found != recorded_.end()) event = found->second;
+  }
+  stream.wait(event);
+}
+
+void DeviceService::wait_gate(int from, cpu::CpuStream& stream, std::uint64_t number) {
+  auto gate = std::make_shared<Gate>(access_.control(), from);
+  {
+    const std::lock_guard lock(mutex_);
+    gates_.emplace(Name{from, number}, gate);
+  }
+  stream.wait(Event(std::move(gate)));
+}
+
+void DeviceService::open_gate(int from, std::uint64_t number) {
+  std::shared_ptr<Gate> gate;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = gates_.find({from, number});
+    TANDEM_CHECK(found != gates_.end(), "a gate that there is not");
+    gate = std::move(found->second);
+    gates_.erase(found);
+  }
+  gate->complete();
+}
+
+}  // namespace tandem::mpi

@@ -1,0 +1,132 @@
+// A process's way to the devices and the memory of the other processes of a run, and theirs to its own: what remote
+// devices, transfers and shared tensors have in common. See remote_protocol.h.
+//
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/cpu/cpu_device.h"
+#include "engine/mpi/messages/messenger.h"
+#include "engine/mpi/remote/remote_protocol.h"
+#include "engine/threads/remote_device.h"
+
+namespace tandem::mpi {
+
+class DeviceService;
+class Mailboxes;
+class RemoteEvent;
+class SharedTensors;
+class Transfers;
+
+class RemoteAccess final : public threads::RemoteMemory,
+                           public MessageHandler,
+                           public std::enable_shared_from_this<RemoteAccess> {
+ public:
+  using Add = std::function<void(ByteWriter&)>;
+
+  RemoteAccess(Messenger& messenger, Transport& transport);
+  ~RemoteAccess() override;
+
+  // By their indices, in order.
+  void add_device(cpu::CpuDevice& device);
+  void add_remote_device(Device& device, int process);
+  void begin(threads::RunControl& control);
+  void end();  // of the run in all processes
+
+  // Whether devices of other processes can be used at all: some were added.
+  bool reaches_devices() const { return !devices_.empty(); }
+  int rank() const { return rank_; }
+  int processes() const { return processes_; }
+  threads::RunControl& control() { return *control_; }
+  Device& device(int index) const { return *devices_.at(static_cast<std::size_t>(index)); }
+  cpu::CpuDevice& own_device(int index) const;
+
+  // Sends a message to any process. One to this process is handled before the call returns.
+  void say(int to, RemoteKind kind, const Add& add = {});
+  // Sends a request, its number first, and waits for the answer, on a task's thread. `what` completes "worker 0 waits
+  // for". Throws the error of the answer, and RunStopped.
+  std::string ask(int to, RemoteKind kind, const Add& add, std::string what);
+  void answer(const Reply& reply, const Add& add = {});
+  void refuse(const Reply& reply, const std::exception_ptr& error);
+  // Wait for what a message brings: as a task, which a stopped run ends, and on the thread of a stream.
+  void wait_as_task(const threads::Wait& wait) { messenger_.wait_as_task(wait, *control_); }
+  void wait_on_stream(const threads::Wait& wait) { messenger_.wait_on_stream(wait); }
+  // Ends the run of all processes.
+  void fail(const std::exception_ptr& error) { messenger_.fail(error); }
+  void throw_if_failed_at(int rank) { messenger_.throw_if_failed_at(rank); }
+  std::uint64_t next_number() { return ++numbers_; }
+
+  // Memory of this process that others name. It is kept until they release it or the run ends.
+  std::uint64_t export_memory(const Tensor& tensor);
+  void release(std::uint64_t id);
+  void keep(std::uint64_t id);  // to the end of the run
+  TensorRef ref_of(const Tensor& tensor) const;
+  Tensor tensor_of(const TensorRef& ref);
+  // The same for memory that another process has exported for this one, which releases it with the tensor.
+  Tensor received(const TensorRef& ref);
+  int process_of(const Tensor& tensor) const;
+
+  // Another process will complete the event of this number, which may be null; until then the tensors are held.
+  void expect(std::uint64_t number, std::shared_ptr<RemoteEvent> event, std::vector<Tensor> held);
+
+  // Waits until what tasks here have issued to other processes has reached them.
+  void flush();
+  bool is_busy() const;  // values are on their way
+  void copy(const Tensor& to, const Tensor& from) override;
+  SharedTensors& shared_tensors() { return *shared_tensors_; }
+  Mailboxes& mailboxes() { return *mailboxes_; }
+  void wake() { messenger_.wake(); }  // those that wait for what messages bring
+
+  void handle(int from, ByteReader& bytes) override;
+  bool progress() override;
+
+ private:
+  struct Request {
+    std::atomic<bool> is_answered{false};
+    std::string answer;  // written before
+  };
+  class Answered;
+  struct Expected {
+    std::shared_ptr<RemoteEvent> event;  // may be null
+    std::vector<Tensor> held;
+  };
+
+  struct Exported {
+    Tensor tensor;
+    bool is_kept = false;
+  };
+
+  void take_answer(ByteReader& bytes);
+  void take_completed(ByteReader& bytes);
+
+  Messenger& messenger_;
+  const int rank_, processes_;
+  threads::RunControl* control_ = nullptr;
+  std::vector<Device*> devices_;        // by index
+  std::vector<int> owners_;             // the process of each
+  std::atomic<bool> has_ended_{false};  // nothing is said any more
+  std::atomic<std::uint64_t> numbers_{0};
+  std::vector<std::atomic<bool>> is_used_;  // processes that something was issued to
+
+  std::mutex mutex_;  // guards the rest down to exported_
+  std::map<std::uint64_t, std::shared_ptr<Request>> requests_;
+  std::map<std::uint64_t, Expected> expected_;
+  std::map<std::uint64_t, Exported> exported_;
+
+  std::unique_ptr<DeviceService> device_service_;
+  std::unique_ptr<Transfers> transfers_;
+  std::unique_ptr<SharedTensors> shared_tensors_;
+  std::unique_ptr<Mailboxes> mailboxes_;
+};
+
+void put_ref(ByteWriter& bytes, const TensorRef& ref);
+TensorRef get_ref(ByteReader& bytes);
+
+}  // namespace tandem::mpi

@@ -1,0 +1,52 @@
+// Moves values between memory of this process and memory of another. The other process takes part through its
+// messenger, whatever its threads do.
+//
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/mpi/remote/remote_access.h"
+
+namespace tandem::mpi {
+
+class Transfers {
+ public:
+  Transfers(RemoteAccess& access, Transport& transport) : access_(access), transport_(transport) {}
+
+  // Gets or puts the values, on the thread of a stream, and returns when they have arrived. One of the two tensors is
+  // in memory of this process.
+  void copy(const Tensor& to, const Tensor& from);
+  void handle(int from, RemoteKind kind, ByteReader& bytes);
+  // Checks the transfers under way. Returns false if none has ended. One thread at a time may call it.
+  bool progress();
+  bool is_busy() const { return under_way_count_.load() > 0; }
+
+ private:
+  class Done;
+  struct UnderWay {
+    std::unique_ptr<Transfer> transfer;
+    std::function<void()> ended;
+  };
+
+  void get(const Tensor& to, const Tensor& from);
+  void put(const Tensor& to, const Tensor& from);
+  void add(std::unique_ptr<Transfer> transfer, std::function<void()> ended);
+  int next_tag();
+
+  RemoteAccess& access_;
+  Transport& transport_;
+  std::atomic<unsigned> tags_{0};
+  std::atomic<int> under_way_count_{0};
+  std::mutex mutex_;  // guards under_way_
+  std::vector<UnderWay> under_way_;
+  std::mutex puts_mutex_;                      // guards puts_
+  std::map<int, std::shared_ptr<Done>> puts_;  // by tag; until the receiver confirms them
+};
+
+}  // namespace tandem::mpi
