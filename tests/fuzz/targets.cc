@@ -25,7 +25,7 @@
 #include "topologies/readers/fabric_description.h"
 #include "topologies/readers/graph_files.h"
 #include "topologies/readers/hwloc_topology.h"
-#include "topologies/readers/nccl_xml.h"
+#include "topologies/readers/nccl/nccl_xml.h"
 #include "topologies/readers/nvidia_smi.h"
 #include "topologies/readers/simgrid_platform.h"
 #include "topologies/readers/topology_reader.h"

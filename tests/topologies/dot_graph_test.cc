@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "topologies/base/error.h"
-#include "topologies/readers/attributed_graph.h"
+#include "topologies/readers/graphs/attributed_graph.h"
 
 namespace tandem {
 namespace {

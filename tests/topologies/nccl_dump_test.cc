@@ -5,7 +5,7 @@
 
 #include "tests/topologies/testing.h"
 #include "topologies/readers/catalog.h"
-#include "topologies/readers/nccl_xml.h"
+#include "topologies/readers/nccl/nccl_xml.h"
 #include "topologies/views/paths.h"
 
 namespace tandem {

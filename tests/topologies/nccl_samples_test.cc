@@ -7,7 +7,7 @@
 #include "tests/topologies/testing.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/catalog.h"
-#include "topologies/readers/nccl_xml.h"
+#include "topologies/readers/nccl/nccl_xml.h"
 #include "topologies/readers/pci_ids.h"
 #include "topologies/readers/topology_reader.h"
 #include "topologies/views/paths.h"

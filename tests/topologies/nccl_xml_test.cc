@@ -1,9 +1,9 @@
-#include "topologies/readers/nccl_xml.h"
+#include "topologies/readers/nccl/nccl_xml.h"
 
 #include <sstream>
 
 #include "tests/topologies/testing.h"
-#include "topologies/readers/nccl_rates.h"
+#include "topologies/readers/nccl/nccl_rates.h"
 #include "topologies/readers/topology_yaml.h"
 
 namespace tandem {

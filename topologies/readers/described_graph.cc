@@ -8,7 +8,7 @@
 #include <set>
 
 #include "topologies/generators/cluster.h"
-#include "topologies/readers/nccl_rates.h"
+#include "topologies/readers/nccl/nccl_rates.h"
 #include "topologies/usual_latency.h"
 
 namespace tandem {

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "topologies/base/units.h"
-#include "topologies/readers/attributed_graph.h"
 #include "topologies/readers/described_graph.h"
+#include "topologies/readers/graphs/attributed_graph.h"
 
 namespace tandem {
 namespace {

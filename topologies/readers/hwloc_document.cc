@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "topologies/base/strict_yaml.h"
-#include "topologies/readers/xml_checks.h"
+#include "topologies/base/xml_checks.h"
 
 namespace tandem {
 namespace {

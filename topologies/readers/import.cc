@@ -9,7 +9,7 @@
 #include "topologies/base/error.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"
-#include "topologies/readers/nccl_rates.h"
+#include "topologies/readers/nccl/nccl_rates.h"
 #include "topologies/readers/topology_reader.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "topologies/readers/nccl_rates.h"
+#include "topologies/readers/nccl/nccl_rates.h"
 
 namespace tandem {
 namespace {

@@ -10,9 +10,9 @@
 #include <optional>
 #include <pugixml.hpp>
 
+#include "topologies/base/xml_checks.h"
 #include "topologies/readers/fabric_description.h"
 #include "topologies/readers/simgrid_routes.h"
-#include "topologies/readers/xml_checks.h"
 
 namespace tandem {
 namespace {

@@ -2,15 +2,15 @@
 
 #include "topologies/base/machine_memory.h"
 #include "topologies/base/strict_yaml.h"
+#include "topologies/base/xml_checks.h"
 #include "topologies/readers/astra_network.h"
 #include "topologies/readers/fabric_description.h"
 #include "topologies/readers/graph_files.h"
 #include "topologies/readers/hwloc_topology.h"
-#include "topologies/readers/nccl_xml.h"
+#include "topologies/readers/nccl/nccl_xml.h"
 #include "topologies/readers/nvidia_smi.h"
 #include "topologies/readers/simgrid_platform.h"
 #include "topologies/readers/topology_yaml.h"
-#include "topologies/readers/xml_checks.h"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "topologies/readers/fabric_description.h"
-#include "topologies/readers/slurm_tree.h"
+#include "topologies/readers/fabrics/slurm_tree.h"
 
 namespace tandem {
 namespace {

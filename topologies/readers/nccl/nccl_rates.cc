@@ -1,4 +1,4 @@
-#include "topologies/readers/nccl_rates.h"
+#include "topologies/readers/nccl/nccl_rates.h"
 
 #include <array>
 #include <cstdlib>

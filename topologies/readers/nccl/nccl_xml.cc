@@ -1,4 +1,4 @@
-#include "topologies/readers/nccl_xml.h"
+#include "topologies/readers/nccl/nccl_xml.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "topologies/generators/cluster.h"
-#include "topologies/readers/nccl_importer.h"
+#include "topologies/readers/nccl/nccl_importer.h"
 
 namespace tandem {
 namespace nccl {

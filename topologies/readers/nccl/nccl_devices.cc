@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "topologies/readers/catalog.h"
-#include "topologies/readers/nccl_importer.h"
+#include "topologies/readers/nccl/nccl_importer.h"
 
 namespace tandem::nccl {
 namespace {

@@ -1,4 +1,4 @@
-#include "topologies/readers/nccl_graph.h"
+#include "topologies/readers/nccl/nccl_graph.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "topologies/readers/nccl_rates.h"
+#include "topologies/readers/nccl/nccl_rates.h"
 #include "topologies/usual_latency.h"
 
 namespace tandem::nccl {

@@ -1,4 +1,4 @@
-#include "topologies/readers/nccl_document.h"
+#include "topologies/readers/nccl/nccl_document.h"
 
 #include <fmt/format.h>
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "topologies/readers/import.h"
-#include "topologies/readers/nccl_document.h"
-#include "topologies/readers/nccl_gpu_links.h"
-#include "topologies/readers/nccl_graph.h"
-#include "topologies/readers/nccl_rates.h"
+#include "topologies/readers/nccl/nccl_document.h"
+#include "topologies/readers/nccl/nccl_gpu_links.h"
+#include "topologies/readers/nccl/nccl_graph.h"
+#include "topologies/readers/nccl/nccl_rates.h"
 #include "topologies/readers/pci_ids.h"
 
 namespace tandem::nccl {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "topologies/readers/nccl_document.h"
-#include "topologies/readers/nccl_graph.h"
-#include "topologies/readers/nccl_rates.h"
+#include "topologies/readers/nccl/nccl_document.h"
+#include "topologies/readers/nccl/nccl_graph.h"
+#include "topologies/readers/nccl/nccl_rates.h"
 
 namespace tandem::nccl {
 

@@ -1,4 +1,4 @@
-#include "topologies/readers/xml_checks.h"
+#include "topologies/base/xml_checks.h"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 #include <pugixml.hpp>
 
 #include "topologies/base/strict_yaml.h"
-#include "topologies/readers/attributed_graph.h"
-#include "topologies/readers/xml_checks.h"
+#include "topologies/base/xml_checks.h"
+#include "topologies/readers/graphs/attributed_graph.h"
 
 namespace tandem {
 namespace {

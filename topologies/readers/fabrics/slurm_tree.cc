@@ -1,4 +1,4 @@
-#include "topologies/readers/slurm_tree.h"
+#include "topologies/readers/fabrics/slurm_tree.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "topologies/readers/dot_tokens.h"
+#include "topologies/readers/graphs/dot_tokens.h"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "topologies/readers/attributed_graph.h"
-#include "topologies/readers/dot_tokens.h"
+#include "topologies/readers/graphs/attributed_graph.h"
+#include "topologies/readers/graphs/dot_tokens.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "topologies/readers/nccl_gpu_links.h"
+#include "topologies/readers/nccl/nccl_gpu_links.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "topologies/readers/catalog.h"
-#include "topologies/readers/nccl_importer.h"
+#include "topologies/readers/nccl/nccl_importer.h"
 #include "topologies/readers/topology_reader.h"
 
 namespace tandem::nccl {
