@@ -8,13 +8,13 @@
 #include <iostream>
 #include <sstream>
 
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/join.h"
+#include "cli/base/output.h"
+#include "cli/base/phase.h"
+#include "cli/base/progress_line.h"
 #include "cli/calibrate_from.h"
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/join.h"
-#include "cli/output.h"
-#include "cli/phase.h"
-#include "cli/progress_line.h"
 #include "engine/engine_info.h"
 #include "reports/base/text_table.h"
 #include "reports/run/report_text.h"

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/exit_codes.h"
-#include "cli/load.h"
-#include "cli/output.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/load.h"
+#include "cli/base/output.h"
 #include "reports/run/report_json.h"
 #include "scenarios/fitting/calibration_report.h"
 #include "scenarios/fitting/measurement_files.h"

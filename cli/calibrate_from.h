@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/common_options.h"
+#include "cli/base/common_options.h"
 
 namespace tandem {
 

@@ -6,13 +6,13 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/load.h"
-#include "cli/nccl_environment.h"
-#include "cli/output.h"
-#include "cli/progress_line.h"
-#include "cli/unused_flags.h"
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/load.h"
+#include "cli/base/nccl_environment.h"
+#include "cli/base/output.h"
+#include "cli/base/progress_line.h"
+#include "cli/base/unused_flags.h"
 #include "engine/engine_info.h"
 #include "reports/nccl_tests/nccl_tests_writer.h"
 #include "scenarios/collectives/collective_job.h"

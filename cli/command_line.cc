@@ -8,12 +8,12 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/command.h"
-#include "cli/error_format.h"
-#include "cli/exit_codes.h"
-#include "cli/interrupt.h"
-#include "cli/outcome.h"
-#include "cli/usage.h"
+#include "cli/base/command.h"
+#include "cli/base/error_format.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/outcome.h"
+#include "cli/base/usage.h"
 #include "engine/launched_job.h"
 #include "reports/run/report.h"
 

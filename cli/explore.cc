@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/crash_note.h"
-#include "cli/exit_codes.h"
-#include "cli/expectations.h"
-#include "cli/load.h"
-#include "cli/output.h"
-#include "cli/progress_line.h"
-#include "cli/shell_word.h"
+#include "cli/base/crash_note.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/expectations.h"
+#include "cli/base/load.h"
+#include "cli/base/output.h"
+#include "cli/base/progress_line.h"
+#include "cli/base/shell_word.h"
 #include "scenarios/run/explore.h"
 
 namespace tandem {

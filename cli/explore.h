@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/common_options.h"
+#include "cli/base/common_options.h"
 #include "scenarios/reading/scenario_flags.h"
 #include "scenarios/run/runner.h"
 #include "topologies/readers/import.h"

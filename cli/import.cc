@@ -7,11 +7,11 @@
 #include <iostream>
 #include <optional>
 
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/load.h"
-#include "cli/output.h"
-#include "cli/progress_line.h"
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/load.h"
+#include "cli/base/output.h"
+#include "cli/base/progress_line.h"
 #include "scenarios/estimates/activations.h"
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/estimates/size_check.h"

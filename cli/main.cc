@@ -1,5 +1,5 @@
+#include "cli/base/interrupt.h"
 #include "cli/command_line.h"
-#include "cli/interrupt.h"
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 namespace {

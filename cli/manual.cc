@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/output.h"
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/output.h"
 #include "reports/run/report.h"
 
 namespace tandem {

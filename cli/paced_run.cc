@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "cli/interrupt.h"
+#include "cli/base/interrupt.h"
 #include "reports/base/text_table.h"
 
 namespace tandem {

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/output.h"
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/output.h"
 #include "cli/serve.h"
 #include "reports/base/json_fields.h"
 #include "reports/pages/page.h"

@@ -1,8 +1,8 @@
 #include <CLI/CLI.hpp>
 
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/output.h"
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/output.h"
 #include "scenarios/reading/scenario_schema.h"
 
 namespace tandem {

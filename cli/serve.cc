@@ -17,7 +17,7 @@
 #include <string_view>
 #include <thread>
 
-#include "cli/interrupt.h"
+#include "cli/base/interrupt.h"
 
 namespace tandem {
 namespace {

@@ -6,12 +6,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/load.h"
-#include "cli/output.h"
-#include "cli/phase.h"
-#include "cli/progress_line.h"
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/load.h"
+#include "cli/base/output.h"
+#include "cli/base/phase.h"
+#include "cli/base/progress_line.h"
 #include "reports/sweep/sweep_json.h"
 #include "scenarios/sweep/sweep.h"
 #include "topologies/base/shown.h"

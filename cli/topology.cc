@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/load.h"
-#include "cli/output.h"
-#include "cli/progress_line.h"
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/load.h"
+#include "cli/base/output.h"
+#include "cli/base/progress_line.h"
 #include "engine/base/run_phase.h"
 #include "topologies/base/machine_memory.h"
 #include "topologies/base/shown.h"

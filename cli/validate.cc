@@ -2,10 +2,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/output.h"
-#include "cli/progress_line.h"
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/output.h"
+#include "cli/base/progress_line.h"
 #include "reports/run/known_errors.h"
 #include "reports/run/report_json.h"
 #include "reports/validation/training_errors.h"

@@ -2,9 +2,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/output.h"
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/output.h"
 #include "engine/engine_info.h"
 #include "reports/run/report.h"
 

@@ -1,5 +1,5 @@
 // How often the files of a command are opened.
-#include "cli/load.h"
+#include "cli/base/load.h"
 #include "scenarios/import/base/input_file.h"
 #include "scenarios/reading/scenario_flags.h"
 #include "scenarios/sweep/sweep_space.h"
