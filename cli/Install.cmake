@@ -38,8 +38,11 @@ endif()
 # The public headers, where they lie in this tree: none of an engine's own, of a parser, of a workload.
 file(GLOB_RECURSE public RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS topologies/*.h strategies/*.h)
 list(FILTER public EXCLUDE
-  REGEX "^topologies/readers/(attributed_graph|dot_tokens|models_yaml|nccl_(document|gpu_links|graph|importer|rates)|nvml_links|xml_checks)\\.h$")
-file(GLOB beside RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS engine/*.h reports/*.h scenarios/*.h)
+  REGEX "^topologies/(base/xml_checks|readers/(models_yaml|nvml_links|graphs/.*|nccl/nccl_(document|gpu_links|graph|importer|rates)))\\.h$")
+file(GLOB beside RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS engine/*.h engine/base/*.h reports/*.h reports/*/*.h
+  scenarios/scenario/*.h scenarios/model/*.h scenarios/job/*.h scenarios/reading/*.h scenarios/estimates/*.h
+  scenarios/run/*.h scenarios/calibration/calibrate*.h)
+list(FILTER beside EXCLUDE REGEX "^reports/pages/")
 foreach(header ${headers} ${public} ${beside} cli/command_line.h)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tandem/${folder})

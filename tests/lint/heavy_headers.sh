@@ -28,7 +28,7 @@ fi
 base=$(for header in $contract; do printf '#include <%s>\n' "$header"; done | "$@" -E -x c++ - | wc -l)
 sizes=$(mktemp)
 trap 'rm -f "$sizes"' EXIT
-{ ls engine/*.h reports/*.h scenarios/*.h cli/command_line.h; find strategies topologies -name '*.h'; } |
+{ ls engine/*.h cli/command_line.h; find engine/base reports scenarios strategies topologies -name '*.h'; } |
   xargs -P "$(nproc)" -I {} "$self" . --lines-of {} "$@" | sort -rn >"$sizes"
 
 echo "preprocessed lines ($base of them are the standard library's in every header of the contract):"

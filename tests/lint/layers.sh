@@ -23,8 +23,7 @@ forbid scenarios '#include "cli/' 'scenarios/ does not see cli/'
 
 # Rooms of engine/: an engine stands on the contract, on the runtime of threads and on the kernels; cuda on cpu's memory,
 # too, and mpi on cpu's devices.
-for file in engine/*.h engine/*.cc; do
-  case "$file" in engine/registry/engines.cc) continue ;; esac
+for file in engine/*.h engine/*.cc engine/base/*; do
   forbid "$file" '#include "engine/(threads|cpu|cuda|mpi|sim|kernels)/' 'the contract sees no engine'
 done
 forbid engine/kernels '#include "engine/(threads|cpu|cuda|mpi|sim)/' 'kernels see the contract only'
@@ -32,7 +31,7 @@ forbid engine/threads '#include "engine/(cpu|cuda|mpi|sim)/' 'the runtime of thr
 forbid engine/cpu '#include "engine/(cuda|mpi|sim)/' 'an engine sees no other'
 forbid engine/cuda '#include "engine/(mpi|sim)/' 'an engine sees no other'
 forbid engine/mpi '#include "engine/(cuda|sim)/' 'an engine sees no other'
-forbid engine/mpi '#include <mpi\.h>' 'only the library that is opened at run time sees MPI' 'engine/mpi/mpi_transport\.cc'
+forbid engine/mpi '#include <mpi\.h>' 'only the library that is opened at run time sees MPI' 'engine/mpi/transport/mpi_transport\.cc'
 forbid engine/sim '#include "engine/(threads|cpu|cuda|mpi)/' 'an engine sees no other'
 
 # Worlds.
@@ -44,15 +43,16 @@ done
 forbid strategies '(steady_clock|system_clock|random_device|std::thread|std::mutex|condition_variable)' \
   'clocks, randomness and waiting are the engine'"'"'s'
 forbid engine/sim '(steady_clock|system_clock|random_device)' 'simulated time is the only time'
-for folder in engine topologies scenarios/calibration; do
+for folder in engine topologies scenarios/calibration scenarios/fitting; do
   forbid "$folder" '(std::|[ (])(expm?1?|exp2|log(1p|2|10)?|pow|erfc?|hypot|cbrt|[lt]gamma|a?(sin|cos|tan)h?)f?\(' \
     'its last bit differs between machines: topologies/base/portable_math.h' \
     '^topologies/base/(portable_math\.(h|cc)|units\.cc):|void (CpuStream::)?log\(|: *//|^engine/(cuda|cpu)/|: +log\('
 done
-for header in engine/*.h topologies/*.h strategies/*.h reports/*.h scenarios/*.h; do
+for header in engine/*.h engine/base/*.h topologies/*.h strategies/*.h strategies/*/*.h reports/*/*.h \
+  scenarios/scenario/*.h scenarios/model/*.h scenarios/job/*.h scenarios/reading/*.h scenarios/estimates/*.h scenarios/run/*.h; do
   forbid "$header" '#include [<"](simgrid|mpi\.h|cuda|nccl|cblas)' 'a public header names a backend'
   forbid "$header" '#include <(boost|yaml-cpp|CLI)/|#include <(pugixml|nlohmann/json)\.hpp>' \
-    'a public header is light' '^(topologies/graph|reports/json_fields)\.h:'
+    'a public header is light' '^(topologies/graph|reports/base/json_fields)\.h:'
 done
 
 # Names. The types of devices "cpu" and "gpu" are no engines.
