@@ -13,7 +13,7 @@ namespace {
 
 // The fields that decide the place of a record, kept apart from it, because sorting then moves 24 bytes instead of a
 // whole record.
-struct Place {
+struct RecordPlace {
   Nanoseconds start_ns = 0;
   std::int32_t worker = 0;
   std::int32_t device = 0;
@@ -27,16 +27,16 @@ struct Place {
 template <typename At>
 std::vector<Record> in_order(std::size_t count, At&& at) {
   TANDEM_CHECK(count <= std::numeric_limits<std::uint32_t>::max(), "more records than can be numbered");
-  std::vector<Place> places;
+  std::vector<RecordPlace> places;
   places.reserve(count);
   for (std::uint32_t index = 0; index < count; ++index) {
     const Record& record = at(index);
     places.push_back({record.start_ns, record.worker, record.device, record.stream, index});
   }
-  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.key() < b.key(); });
+  std::sort(places.begin(), places.end(), [](const RecordPlace& a, const RecordPlace& b) { return a.key() < b.key(); });
   std::vector<Record> sorted;
   sorted.reserve(count);
-  for (const Place& place : places) sorted.push_back(at(place.index));
+  for (const RecordPlace& place : places) sorted.push_back(at(place.index));
   return sorted;
 }
 

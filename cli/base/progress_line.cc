@@ -55,16 +55,16 @@ std::function<void(std::int64_t, std::int64_t)> ProgressLine::of_calls(const std
                                                                        const std::vector<double>& sizes) {
   begin(what);
   if (!orderly_end_) orderly_end_.emplace();
-  struct Told {
+  struct Reported {
     SeriesEstimate work;
     std::int64_t done = 0;
   };
-  const auto told = std::make_shared<Told>(Told{SeriesEstimate(sizes, progress_.now_s())});
-  return [this, what = what + ": call", sizes, told](std::int64_t done, std::int64_t calls) {
+  const auto last = std::make_shared<Reported>(Reported{SeriesEstimate(sizes, progress_.now_s())});
+  return [this, what = what + ": call", sizes, last](std::int64_t done, std::int64_t calls) {
     check_for_interrupt();
-    if (done < told->done) told->work = SeriesEstimate(sizes, progress_.now_s());  // the run begins again
-    told->done = done;
-    progress_.update(what, done, calls, told->work.left_s(done, calls, progress_.now_s()).value_or(Progress::kUnknown));
+    if (done < last->done) last->work = SeriesEstimate(sizes, progress_.now_s());  // the run begins again
+    last->done = done;
+    progress_.update(what, done, calls, last->work.left_s(done, calls, progress_.now_s()).value_or(Progress::kUnknown));
   };
 }
 

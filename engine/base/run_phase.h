@@ -1,5 +1,5 @@
-// What a run does before its first step, which may take long on a large job: told by engines and whoever prepares runs,
-// for people who wait.
+// What a run does before its first step, which may take long on a large job: reported by engines and whoever prepares
+// runs, for people who wait.
 //
 // Threads: set_phase_listener() before the first run; tell_phase() from any thread.
 #pragma once
@@ -11,7 +11,7 @@ namespace tandem {
 
 struct RunPhase {
   std::string_view text;      // "divides the flows among links"
-  bool starts_again = false;  // steps that were already told are simulated once more
+  bool starts_again = false;  // steps that were already reported are simulated once more
 };
 
 void set_phase_listener(std::function<void(const RunPhase&)> listener);  // empty: nobody listens

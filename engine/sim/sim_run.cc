@@ -198,7 +198,7 @@ std::vector<std::string> SimRun::pending_work() const {
   return lines;
 }
 
-// What decides only what comes before the first step is told apart.
+// What decides only what comes before the first step is kept apart.
 void SimRun::begin_steps() {
   if (std::exchange(has_begun_steps_, true)) return;
   for (const std::string& input : consulted()) before_steps_.insert(input + std::string(kBeforeSteps));

@@ -29,7 +29,7 @@ int available_cores() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void Cores::Seat::use_on_this_thread() {
+void Cores::Claim::use_on_this_thread() {
   thread_ = gettid();
   last_cpu_ = sched_getcpu();
 }
@@ -41,44 +41,44 @@ void Cores::limit() {
   is_limited_ = true;
 }
 
-void Cores::request(Seat& seat, When when) {
+void Cores::request(Claim& claim, When when) {
   if (!is_limited_) return;
   Grants grants;
   {
     const std::lock_guard lock(mutex_);
-    if (seat.may_run_.load() != 0) {
-      seat.is_kept_ = true;
+    if (claim.may_run_.load() != 0) {
+      claim.is_kept_ = true;
       return;
     }
-    seat.since_ = Clock::now();
-    (seat.is_task_ ? tasks_ : streams_).push_back(&seat);
+    claim.since_ = Clock::now();
+    (claim.is_task_ ? tasks_ : streams_).push_back(&claim);
     in_line_.fetch_add(1);
     if (when == When::now) use_free_cores(grants);
   }
   run(grants);
 }
 
-void Cores::sleep(Seat& seat, Clock::time_point until) const {
-  sleep_while(seat.may_run_, 0, until);
+void Cores::sleep(Claim& claim, Clock::time_point until) const {
+  sleep_while(claim.may_run_, 0, until);
 }
 
-void Cores::await(Seat& seat) const {
-  if (is_limited_) sleep(seat, Clock::time_point::max());
+void Cores::await(Claim& claim) const {
+  if (is_limited_) sleep(claim, Clock::time_point::max());
 }
 
-void Cores::release(Seat& seat) {
+void Cores::release(Claim& claim) {
   if (!is_limited_) return;
   Grants grants;
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(seat.is_kept_, false)) return;
-    seat.may_run_.store(0);
-    if (seat.cpu_ != kAnyCpu) hand_over(std::exchange(seat.cpu_, kAnyCpu), grants);
+    if (std::exchange(claim.is_kept_, false)) return;
+    claim.may_run_.store(0);
+    if (claim.cpu_ != kAnyCpu) hand_over(std::exchange(claim.cpu_, kAnyCpu), grants);
   }
   run(grants);
 }
 
-void Cores::offer(Seat& seat) {
+void Cores::offer(Claim& claim) {
   if (!has_line()) return;
   Grants grants;
   bool has_core = true;
@@ -86,18 +86,18 @@ void Cores::offer(Seat& seat) {
     const std::lock_guard lock(mutex_);
     use_free_cores(grants);
     const Clock::time_point now = Clock::now();
-    const bool had_turn = now - seat.since_ > kCoreTurn;
-    if (in_line_.load() > 0 && seat.cpu_ != kAnyCpu && (had_turn || !tasks_.empty())) {
+    const bool had_turn = now - claim.since_ > kCoreTurn;
+    if (in_line_.load() > 0 && claim.cpu_ != kAnyCpu && (had_turn || !tasks_.empty())) {
       has_core = false;
-      seat.may_run_.store(0);
-      hand_over(std::exchange(seat.cpu_, kAnyCpu), grants);
-      seat.since_ = now;
-      had_turn ? streams_.push_back(&seat) : streams_.push_front(&seat);
+      claim.may_run_.store(0);
+      hand_over(std::exchange(claim.cpu_, kAnyCpu), grants);
+      claim.since_ = now;
+      had_turn ? streams_.push_back(&claim) : streams_.push_front(&claim);
       in_line_.fetch_add(1);
     }
   }
   run(grants);
-  if (!has_core) await(seat);
+  if (!has_core) await(claim);
 }
 
 void Cores::serve_line() {
@@ -117,7 +117,7 @@ void Cores::relieve() {
     const std::lock_guard lock(mutex_);
     use_free_cores(grants);
     const Clock::time_point latest = Clock::now() - kCorePatience;
-    for (std::deque<Seat*>* line : {&tasks_, &streams_}) {
+    for (std::deque<Claim*>* line : {&tasks_, &streams_}) {
       while (!line->empty() && line->front()->since_ < latest) {
         grants.push_back({line->front(), kAnyCpu});
         line->pop_front();
@@ -141,7 +141,7 @@ void Cores::hand_over(int cpu, Grants& grants) {
 
 void Cores::use_free_cores(Grants& grants) {
   while (!free_.empty() && in_line_.load() > 0) {
-    const Seat& first = *(tasks_.empty() ? streams_ : tasks_).front();
+    const Claim& first = *(tasks_.empty() ? streams_ : tasks_).front();
     auto core = std::find(free_.begin(), free_.end(), first.last_cpu_);
     if (core == free_.end()) core = std::prev(free_.end());
     const int cpu = *core;
@@ -151,29 +151,29 @@ void Cores::use_free_cores(Grants& grants) {
 }
 
 void Cores::grant_first(int cpu, Grants& grants) {
-  std::deque<Seat*>& line = tasks_.empty() ? streams_ : tasks_;
-  Seat& seat = *line.front();
+  std::deque<Claim*>& line = tasks_.empty() ? streams_ : tasks_;
+  Claim& claim = *line.front();
   line.pop_front();
   in_line_.fetch_sub(1);
-  seat.cpu_ = seat.last_cpu_ = cpu;
-  seat.since_ = Clock::now();
-  grants.push_back({&seat, cpu});
+  claim.cpu_ = claim.last_cpu_ = cpu;
+  claim.since_ = Clock::now();
+  grants.push_back({&claim, cpu});
 }
 
 // Without the lock, since the threads that begin to run may take over the caller's core.
 //
 // Binds each thread to its core: left alone, the system may queue it where it ran last, behind a thread that goes on.
 void Cores::run(const Grants& grants) const {
-  for (const auto& [seat, cpu] : grants) {
-    if (cpu != seat->bound_to_) {
+  for (const auto& [claim, cpu] : grants) {
+    if (cpu != claim->bound_to_) {
       cpu_set_t cpus;
       CPU_ZERO(&cpus);
       if (cpu != kAnyCpu) CPU_SET(static_cast<std::size_t>(cpu), &cpus);
-      sched_setaffinity(seat->thread_, sizeof(cpus), cpu == kAnyCpu ? &allowed_ : &cpus);
-      seat->bound_to_ = cpu;
+      sched_setaffinity(claim->thread_, sizeof(cpus), cpu == kAnyCpu ? &allowed_ : &cpus);
+      claim->bound_to_ = cpu;
     }
-    seat->may_run_.store(1);
-    wake_sleeper(seat->may_run_);
+    claim->may_run_.store(1);
+    wake_sleeper(claim->may_run_);
   }
 }
 

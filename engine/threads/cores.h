@@ -34,9 +34,9 @@ class Cores {
   static constexpr int kAnyCpu = -1, kUnknownCpu = -2;
 
   // What one thread has of the cores. It is used by its own thread, and by those that grant it a core.
-  class Seat {
+  class Claim {
    public:
-    explicit Seat(bool is_task) : is_task_(is_task) {}
+    explicit Claim(bool is_task) : is_task_(is_task) {}
     void use_on_this_thread();
     bool is_task() const { return is_task_; }
 
@@ -53,31 +53,31 @@ class Cores {
     Clock::time_point since_{};  // when it got its core, or in line
   };
 
-  // From now on, no more threads run than there are cores. Called before any thread has a seat.
+  // From now on, no more threads run than there are cores. Called before any thread has a claim.
   void limit();
   bool are_limited() const { return is_limited_; }
   bool has_line() const { return in_line_.load(std::memory_order_relaxed) > 0; }
 
-  // Puts the seat, whose thread sleeps or is about to, in line for a core. Where one is free, it gets it now or, if the
-  // caller will soon block or call another function of this object, then: a thread that takes over the caller's core
-  // runs within 5 us, and one that wakes another core after 20 to 60.
+  // Puts the claim, whose thread sleeps or is about to, in line for a core. Where one is free, it gets it now or, if
+  // the caller will soon block or call another function of this object, then: a thread that takes over the caller's
+  // core runs within 5 us, and one that wakes another core after 20 to 60.
   enum class When : bool { now, soon };
-  void request(Seat& seat, When when);
-  // Waits on the seat's own thread, after a release, for a core; until a date at the latest.
-  void sleep(Seat& seat, Clock::time_point until) const;
+  void request(Claim& claim, When when);
+  // Waits on the claim's own thread, after a release, for a core; until a date at the latest.
+  void sleep(Claim& claim, Clock::time_point until) const;
   // The same for what has been requested.
-  void await(Seat& seat) const;
-  // Gives the core of the seat, the caller's own, to the first in line, unless it was requested again meanwhile.
-  void release(Seat& seat);
+  void await(Claim& claim) const;
+  // Gives the core of the claim, the caller's own, to the first in line, unless it was requested again meanwhile.
+  void release(Claim& claim);
   // Called by a stream between two ops.
-  void offer(Seat& seat);
+  void offer(Claim& claim);
   // Gives free cores to those in line.
   void serve_line();
   // Also lets those run that have waited for kCorePatience.
   void relieve();
 
  private:
-  using Grants = boost::container::small_vector<std::pair<Seat*, int>, 4>;
+  using Grants = boost::container::small_vector<std::pair<Claim*, int>, 4>;
   void hand_over(int cpu, Grants& grants);
   void use_free_cores(Grants& grants);
   void grant_first(int cpu, Grants& grants);
@@ -86,9 +86,9 @@ class Cores {
   bool is_limited_ = false;
   cpu_set_t allowed_;
   std::atomic<int> in_line_{0};
-  std::mutex mutex_;                   // guards the rest
-  std::vector<int> free_;              // processors
-  std::deque<Seat*> tasks_, streams_;  // in line
+  std::mutex mutex_;                    // guards the rest
+  std::vector<int> free_;               // processors
+  std::deque<Claim*> tasks_, streams_;  // in line
 };
 
 }  // namespace tandem::threads

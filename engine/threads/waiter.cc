@@ -63,7 +63,7 @@ void WaitList::wake(int count) {
 }
 
 Waiter::Waiter(RunControl& control, std::string name, bool is_of_tasks)
-    : control_(control), name_(std::move(name)), seat_(is_of_tasks) {
+    : control_(control), name_(std::move(name)), claim_(is_of_tasks) {
   control_.add(*this);
 }
 
@@ -78,9 +78,9 @@ Waiter& Waiter::of_this_thread() {
 
 void Waiter::use_on_this_thread() {
   current_waiter = this;
-  seat_.use_on_this_thread();
-  control_.cores().request(seat_, Cores::When::now);
-  control_.cores().await(seat_);
+  claim_.use_on_this_thread();
+  control_.cores().request(claim_, Cores::When::now);
+  control_.cores().await(claim_);
   control_.active_threads().fetch_add(1);
   note_cpu();
   const std::lock_guard lock(mutex_);
@@ -91,7 +91,7 @@ void Waiter::leave_this_thread() {
   current_waiter = nullptr;
   control_.active_threads().fetch_sub(1);
   leave_cpu();
-  control_.cores().release(seat_);
+  control_.cores().release(claim_);
   const std::lock_guard lock(mutex_);
   has_thread_ = false;
 }
@@ -175,14 +175,14 @@ void Waiter::park(Clock::time_point until) {
   leave_cpu();
   if (token_.compare_exchange_strong(expected, kParked)) {
     Cores& cores = control_.cores();
-    cores.release(seat_);
-    cores.are_limited() ? cores.sleep(seat_, until) : sleep_while(token_, kParked, until);
+    cores.release(claim_);
+    cores.are_limited() ? cores.sleep(claim_, until) : sleep_while(token_, kParked, until);
     int parked = kParked;
     if (token_.compare_exchange_strong(parked, kNothing)) {
       control_.active_threads().fetch_add(1);
-      cores.request(seat_, Cores::When::now);
+      cores.request(claim_, Cores::When::now);
     }
-    cores.await(seat_);
+    cores.await(claim_);
     if (parked != kParked) control_.waking_threads().fetch_sub(1);
   } else {
     control_.active_threads().fetch_add(1);
@@ -197,15 +197,15 @@ void Waiter::unpark() {
   control_.active_threads().fetch_add(1);
   control_.waking_threads().fetch_add(1);
   if (!control_.cores().are_limited()) return wake_sleeper(token_);
-  const bool is_stream = current_waiter != nullptr && !current_waiter->seat_.is_task();
-  control_.cores().request(seat_, is_stream ? Cores::When::soon : Cores::When::now);
+  const bool is_stream = current_waiter != nullptr && !current_waiter->claim_.is_task();
+  control_.cores().request(claim_, is_stream ? Cores::When::soon : Cores::When::now);
 }
 
 void Waiter::offer_core() {
   Cores& cores = control_.cores();
   if (!cores.are_limited() || !cores.has_line()) return;
   leave_cpu();
-  cores.offer(seat_);
+  cores.offer(claim_);
   note_cpu();
 }
 

@@ -110,7 +110,7 @@ class Waiter {
 
   RunControl& control_;
   const std::string name_;
-  Cores::Seat seat_;
+  Cores::Claim claim_;
   std::atomic<int> token_{kNothing};
   mutable std::mutex mutex_;  // guards the members down to has_thread_
   const Wait* wait_ = nullptr;

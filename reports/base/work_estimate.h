@@ -48,7 +48,7 @@ class SeriesEstimate {
   SeriesEstimate(const std::vector<double>& sizes, double now_s) : series_count_(sizes.size()), work_(sizes) {
     if (series_count_ > 0) work_.begin(0, now_s);
   }
-  // `done` of `calls` have ended by now; told in order of time.
+  // `done` of `calls` have ended by now; reported in order of time.
   std::optional<double> left_s(std::int64_t done, std::int64_t calls, double now_s);
 
  private:

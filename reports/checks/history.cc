@@ -17,7 +17,6 @@ namespace {
 
 // The standard deviation of normal noise is its median absolute deviation times this.
 constexpr double kDeviationOfMad = 1.4826;
-// Finding change points takes time in proportion to the square of the length, too long for longer series.
 
 double log_of(const HistoryLaunch& launch, StepFigure figure) {
   return std::log(static_cast<double>(launch.step_time.*figure));

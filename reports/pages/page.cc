@@ -19,20 +19,20 @@ namespace {
 using pages::Content;
 using pages::Json;
 
-struct Kind {
+struct PageKind {
   const char* name;
   Content (*content)(const Json& document, const JsonOrigin& origin);
 };
-constexpr std::array kKinds{Kind{"report", pages::run_content},
-                            Kind{"comparison", pages::comparison_content},
-                            Kind{"run_comparison", pages::run_comparison_content},
-                            Kind{"strategy_comparison", pages::strategy_comparison_content},
-                            Kind{"check", pages::check_content},
-                            Kind{"paired_check", pages::paired_check_content},
-                            Kind{"history_check", pages::history_check_content},
-                            Kind{"suite", pages::suite_content},
-                            Kind{"sweep", pages::sweep_content},
-                            Kind{"history", pages::history_content}};
+constexpr std::array kKinds{PageKind{"report", pages::run_content},
+                            PageKind{"comparison", pages::comparison_content},
+                            PageKind{"run_comparison", pages::run_comparison_content},
+                            PageKind{"strategy_comparison", pages::strategy_comparison_content},
+                            PageKind{"check", pages::check_content},
+                            PageKind{"paired_check", pages::paired_check_content},
+                            PageKind{"history_check", pages::history_check_content},
+                            PageKind{"suite", pages::suite_content},
+                            PageKind{"sweep", pages::sweep_content},
+                            PageKind{"history", pages::history_content}};
 
 constexpr std::size_t kMostPageBytes = 1'000'000;
 constexpr int kMostHeadingWidth = 300;
@@ -89,12 +89,12 @@ std::string whole_page(const Content& content, bool offers_trace) {
 std::string page_of(const nlohmann::ordered_json& document, const JsonOrigin& origin, bool offers_trace) {
   const std::string kind =
       document.is_object() && document.contains("kind") && document["kind"].is_string() ? document["kind"] : "";
-  for (const Kind& known : kKinds) {
+  for (const PageKind& known : kKinds) {
     if (known.name != kind) continue;
     return whole_page(known.content(document, origin), offers_trace);
   }
   std::vector<std::string> names;
-  for (const Kind& known : kKinds) names.emplace_back(known.name);
+  for (const PageKind& known : kKinds) names.emplace_back(known.name);
   refuse_kind(document, origin, fmt::format("of which there is no page; those with pages: {}", fmt::join(names, ", ")));
 }
 

@@ -26,7 +26,7 @@ class Sources {
     return {value, Provenance::measured, fmt::format("tandem calibrate: {}; {} or more times", what, repetitions_),
             date_, spread};
   }
-  Figure told(double value, std::string_view by) const {
+  Figure stated(double value, std::string_view by) const {
     return {value, Provenance::measured, fmt::format("tandem calibrate: {}", by), date_, 0};
   }
 
@@ -269,8 +269,8 @@ DeviceModel model_of(const DeviceMeasurements& measurements, const std::string& 
   const auto& [bytes, memory] = *rates.memory.at(DType::f32).rbegin();
   model.memory_bandwidth_bytes_per_s =
       sources.measured(memory.per_s, memory.relative_spread, fmt::format("element-wise op over {:.0f} bytes", bytes));
-  model.memory_bytes = sources.told(alone.hardware.memory_bytes, "as the machine says");
-  model.gemm_efficiency = sources.told(1, "the GEMM samples hold the rates");
+  model.memory_bytes = sources.stated(alone.hardware.memory_bytes, "as the machine says");
+  model.gemm_efficiency = sources.stated(1, "the GEMM samples hold the rates");
   set_overheads(model, alone, sources);
   set_slowdown(model, measurements, sources);
   set_host_times(model, alone, *runs.back(), sources);

@@ -24,7 +24,7 @@ class MeshTraining final : public DividedTraining {
 
  private:
   // What one device does in a step.
-  struct Seat {
+  struct DeviceStep {
     std::vector<std::unique_ptr<Stage>> stages{};
     std::vector<StageChunk*> chunks{};  // the stages
     std::vector<PipelineAction> actions{};
@@ -34,10 +34,10 @@ class MeshTraining final : public DividedTraining {
     std::int64_t losses_at = -1;       // where the losses of its last stage go; -1: it has none
   };
 
-  Seat make_seat(const MeshSeat& place);
-  void make_input(Seat& seat, const MeshPlace& place);
-  void fetch(Seat& seat, int step);
-  void step(Seat& seat, int step, const Tensor& losses);
+  DeviceStep make_step(const MeshMember& place);
+  void make_input(DeviceStep& local, const MeshPlace& place);
+  void fetch(DeviceStep& local, int step);
+  void step(DeviceStep& local, int step, const Tensor& losses);
 
   Worker& worker_;
   TrainableModel& model_;
@@ -45,7 +45,7 @@ class MeshTraining final : public DividedTraining {
   const MeshDivision& division_;
   MeshLayout layout_;
   std::vector<std::size_t> first_layers_;  // of the stages, followed by the number of layers
-  std::vector<Seat> seats_;                // one for each local device
+  std::vector<DeviceStep> steps_;          // one for each local device
   std::int64_t losses_of_step_ = 0;
 };
 

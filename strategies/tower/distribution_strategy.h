@@ -25,7 +25,7 @@ class MultiStepContext;
 
 inline constexpr VariableAggregation kOnlyFirstTower = VariableAggregation::only_first_replica;
 
-// The task of the cluster that this program is. An empty type and no id mean that it was not told.
+// The task of the cluster that this program is. An empty type and no id mean that it is not known.
 struct ClusterTask {
   std::string type{};
   std::optional<int> id{};

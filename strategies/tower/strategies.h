@@ -1,4 +1,4 @@
-// The strategies of TensorFlow 1's contrib.distribute: how they are constructed and told which cluster they are in.
+// The strategies of TensorFlow 1's contrib.distribute: how they are constructed, and configured for a cluster.
 #pragma once
 
 #include <memory>

@@ -7,23 +7,23 @@
 namespace tandem {
 namespace {
 
-struct Entry {
+struct DTypeRow {
   DType dtype;
   std::string_view name;
   std::size_t size_bytes;
 };
 
-constexpr std::array<Entry, 8> kEntries{{{DType::f64, "f64", 8},
-                                         {DType::f32, "f32", 4},
-                                         {DType::tf32, "tf32", 4},
-                                         {DType::f16, "f16", 2},
-                                         {DType::bf16, "bf16", 2},
-                                         {DType::i64, "i64", 8},
-                                         {DType::i32, "i32", 4},
-                                         {DType::u8, "u8", 1}}};
+constexpr std::array<DTypeRow, 8> kEntries{{{DType::f64, "f64", 8},
+                                            {DType::f32, "f32", 4},
+                                            {DType::tf32, "tf32", 4},
+                                            {DType::f16, "f16", 2},
+                                            {DType::bf16, "bf16", 2},
+                                            {DType::i64, "i64", 8},
+                                            {DType::i32, "i32", 4},
+                                            {DType::u8, "u8", 1}}};
 
-const Entry& entry_of(DType dtype) {
-  for (const Entry& entry : kEntries) {
+const DTypeRow& entry_of(DType dtype) {
+  for (const DTypeRow& entry : kEntries) {
     if (entry.dtype == dtype) return entry;
   }
   TANDEM_UNREACHABLE("a DType outside its enumerators");
@@ -40,7 +40,7 @@ std::string_view name_of(DType dtype) {
 }
 
 std::optional<DType> dtype_from_name(std::string_view name) {
-  for (const Entry& entry : kEntries) {
+  for (const DTypeRow& entry : kEntries) {
     if (entry.name == name) return entry.dtype;
   }
   return std::nullopt;

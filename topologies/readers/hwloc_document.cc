@@ -26,18 +26,18 @@ constexpr std::uint64_t kMostObjects = 4096;        // in a matrix
 constexpr const char* kMatrix = "NVLinkBandwidth";  // hwloc's name
 
 // Where an object may be: hwloc has four kinds of trees, which may be nested only in certain ways.
-enum class Place : std::uint8_t { normal, memory, io, misc };
+enum class ObjectPlace : std::uint8_t { normal, memory, io, misc };
 
-std::optional<Place> place_of(std::string_view type) {
-  static const std::map<std::string_view, Place> kTypes{
-      {"System", Place::normal},   {"Machine", Place::normal},  {"Package", Place::normal},
-      {"Socket", Place::normal},   {"Die", Place::normal},      {"Core", Place::normal},
-      {"PU", Place::normal},       {"Group", Place::normal},    {"Cache", Place::normal},
-      {"L1Cache", Place::normal},  {"L2Cache", Place::normal},  {"L3Cache", Place::normal},
-      {"L4Cache", Place::normal},  {"L5Cache", Place::normal},  {"L1iCache", Place::normal},
-      {"L2iCache", Place::normal}, {"L3iCache", Place::normal}, {"NUMANode", Place::memory},
-      {"MemCache", Place::memory}, {"Bridge", Place::io},       {"PCIDev", Place::io},
-      {"OSDev", Place::io},        {"Misc", Place::misc}};
+std::optional<ObjectPlace> place_of(std::string_view type) {
+  static const std::map<std::string_view, ObjectPlace> kTypes{
+      {"System", ObjectPlace::normal},   {"Machine", ObjectPlace::normal},  {"Package", ObjectPlace::normal},
+      {"Socket", ObjectPlace::normal},   {"Die", ObjectPlace::normal},      {"Core", ObjectPlace::normal},
+      {"PU", ObjectPlace::normal},       {"Group", ObjectPlace::normal},    {"Cache", ObjectPlace::normal},
+      {"L1Cache", ObjectPlace::normal},  {"L2Cache", ObjectPlace::normal},  {"L3Cache", ObjectPlace::normal},
+      {"L4Cache", ObjectPlace::normal},  {"L5Cache", ObjectPlace::normal},  {"L1iCache", ObjectPlace::normal},
+      {"L2iCache", ObjectPlace::normal}, {"L3iCache", ObjectPlace::normal}, {"NUMANode", ObjectPlace::memory},
+      {"MemCache", ObjectPlace::memory}, {"Bridge", ObjectPlace::io},       {"PCIDev", ObjectPlace::io},
+      {"OSDev", ObjectPlace::io},        {"Misc", ObjectPlace::misc}};
   const auto found = kTypes.find(type);
   return found == kTypes.end() ? std::nullopt : std::optional(found->second);
 }
@@ -142,17 +142,17 @@ class HwlocDocument {
     if (root.previous_sibling("object")) return problem(root, "a second machine in one file");
     const bool is_root = type == "Machine" || type == "System" || (is_old_ && type == "NUMANode");
     if (!is_root) return bad_attribute(root, "type", "Machine for the outermost object");
-    add_object(root, made, Place::normal, nullptr);
+    add_object(root, made, ObjectPlace::normal, nullptr);
   }
 
-  void add_object(const Object& object, Object& parent, Place above, const Set* outer) {
+  void add_object(const Object& object, Object& parent, ObjectPlace above, const Set* outer) {
     const std::string type = object.attribute("type").value();
     auto place = place_of(type);
-    if (is_old_ && type == "NUMANode") place = Place::normal;  // format 1 nests processors in it
+    if (is_old_ && type == "NUMANode") place = ObjectPlace::normal;  // format 1 nests processors in it
     if (!place) return bad_attribute(object, "type", "a type of hwloc's, such as Package");
-    if (*place == Place::misc) return;
-    if (*place == Place::io && has_wide_domain(object)) return;
-    const bool is_below = *place == Place::io || above == Place::normal || *place == above;
+    if (*place == ObjectPlace::misc) return;
+    if (*place == ObjectPlace::io && has_wide_domain(object)) return;
+    const bool is_below = *place == ObjectPlace::io || above == ObjectPlace::normal || *place == above;
     if (!is_below || std::string_view(object.parent().attribute("type").value()) == "PU") {
       return problem(object, fmt::format("a {} inside of a {}", type, object.parent().attribute("type").value()));
     }
@@ -160,14 +160,14 @@ class HwlocDocument {
     Object made = parent.append_child("object");
     made.append_attribute("type") = type.c_str();
     copy_numbers(object, made);
-    if (*place == Place::io) {
+    if (*place == ObjectPlace::io) {
       check_device(object, type);
       copy(object, made,
            {"name", "subtype", "bridge_type", "depth", "bridge_pci", "pci_busid", "pci_type", "pci_link_speed",
             "osdev_type"});
       if (is_new_ && type == "OSDev") made.attribute("osdev_type") = old_device_type(object);
     }
-    const Set* own = *place == Place::io ? outer : check_sets(object, made, type, outer);
+    const Set* own = *place == ObjectPlace::io ? outer : check_sets(object, made, type, outer);
     if (own == nullptr) return;
     copy_models(object, made);
     const Set kept = *own;  // the next object's set replaces it
@@ -176,7 +176,8 @@ class HwlocDocument {
 
   // Caches are left out: what is inside belongs to the object around them. hwloc wants figures of them that not every
   // version writes in the same way.
-  void add_below_cache(const Object& cache, Object& parent, const std::string& type, Place place, const Set* outer) {
+  void add_below_cache(const Object& cache, Object& parent, const std::string& type, ObjectPlace place,
+                       const Set* outer) {
     Object unused = unused_.append_child("object");
     copy_numbers(cache, unused);
     const Set* own = check_sets(cache, unused, type, outer);
@@ -197,7 +198,7 @@ class HwlocDocument {
       if (!attribute) continue;
       const auto value = number_of(attribute.value());
       const bool is_set = std::string_view(name) == "os_index";
-      if (!value || (is_set && *value >= kMostIndex && place_of(object.attribute("type").value()) != Place::io)) {
+      if (!value || (is_set && *value >= kMostIndex && place_of(object.attribute("type").value()) != ObjectPlace::io)) {
         bad_attribute(object, name, "a whole number" + (is_set ? fmt::format(" below {}", kMostIndex) : ""));
         continue;
       }

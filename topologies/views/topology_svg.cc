@@ -56,7 +56,7 @@ struct Point {
   int x = 0, y = 0;
 };
 
-struct Place {
+struct NodePlace {
   int row = 0;
   int first = 0, last = 0;  // columns that belong to the node and to what hangs below it
 };
@@ -142,7 +142,7 @@ class Picture {
         places_[next.node].last = columns_ - 1;
         continue;
       }
-      if (!places_.try_emplace(next.node, Place{next.row, columns_, columns_}).second) continue;
+      if (!places_.try_emplace(next.node, NodePlace{next.row, columns_, columns_}).second) continue;
       if (topology_.kind(next.node) == NodeKind::pcie_switch) levels_ = std::max(levels_, next.row);
       waiting.push_back({next.node, next.row, true});
       if (is_leaf(topology_.kind(next.node))) continue;
@@ -165,7 +165,7 @@ class Picture {
   void find_gaps() {
     gap_below_.assign(static_cast<std::size_t>(levels_) + 3, kGap);
     for (const Link& link : links_) {
-      const Place &from = places_.at(link.from), &to = places_.at(link.to);
+      const NodePlace &from = places_.at(link.from), &to = places_.at(link.to);
       if (from.row != to.row) continue;
       int& gap = gap_below_[static_cast<std::size_t>(from.row)];
       gap = std::max(gap, depth_of(link) + kGap);
@@ -179,7 +179,7 @@ class Picture {
   }
 
   int center_x(NodeIndex node) const {
-    const Place& place = places_.at(node);
+    const NodePlace& place = places_.at(node);
     return kMargin + (place.first + place.last + 1) * kColumn / 2;
   }
 
@@ -259,7 +259,7 @@ class Picture {
   std::vector<NodeIndex> nodes_{};
   std::vector<Link> links_{};
   std::map<NodeIndex, std::vector<std::pair<NodeIndex, LinkKind>>> neighbours_{};
-  std::map<NodeIndex, Place> places_{};
+  std::map<NodeIndex, NodePlace> places_{};
   int columns_ = 0;
   int levels_ = 0;                                          // rows of PCIe switches
   std::vector<int> gap_below_{};                            // each row

@@ -1,4 +1,4 @@
-// Divides all flows into classes, company by company.
+// Divides all flows into classes, component by component.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -17,7 +17,7 @@ class FlowPatterns::Division {
   bool run(const Split& split) {
     place_of_.assign(all_.load_.size(), kIdle);
     for (std::size_t i = 0; i < all_.busy_.size(); ++i) place_of_[all_.busy_[i]] = static_cast<std::uint32_t>(i);
-    collect_companies();
+    collect_components();
     partition_ = equitable_partition(crossings_, flow_colours_, link_colours_);
     if (split_classes(split)) return false;
     count();
@@ -35,33 +35,33 @@ class FlowPatterns::Division {
   }
 
  private:
-  // Collects the companies that have changed: the classes of a company depend on nothing else. A link that may slow
-  // down flows of several companies gets a slot of its own in each.
-  void collect_companies() {
+  // Collects the components that have changed: the classes of a component depend on nothing else. A link that may slow
+  // down flows of several components gets a slot of its own in each.
+  void collect_components() {
     for (std::vector<double>* by_place : {&load_, &of_pattern_, &most_}) by_place->resize(all_.busy_.size());
     slot_of_.assign(all_.busy_.size(), kIdle);
     std::vector<Source*> sources;
     for (std::size_t i = 0; i < all_.sources_.size(); ++i) {
-      all_.sources_[i].company = all_.company_of(static_cast<int>(i));
+      all_.sources_[i].component = all_.component_of(static_cast<int>(i));
       sources.push_back(&all_.sources_[i]);
     }
-    if (all_.has_companies_) std::ranges::stable_sort(sources, {}, &Source::company);
+    if (all_.has_components_) std::ranges::stable_sort(sources, {}, &Source::component);
     for (auto first = sources.begin(), last = first; first != sources.end(); first = last) {
       last = std::find_if(first, sources.end(), [&](const Source* source) {
-        return all_.has_companies_ && source->company != (*first)->company;
+        return all_.has_components_ && source->component != (*first)->component;
       });
-      const std::span company(first, last);
-      if (std::ranges::all_of(company, &Source::is_divided)) continue;
+      const std::span component(first, last);
+      if (std::ranges::all_of(component, &Source::is_divided)) continue;
       sources_.insert(sources_.end(), first, last);
-      for (const Source* source : company) add_load(*source);
+      for (const Source* source : component) add_load(*source);
       add_slots();
-      collect(company);
+      collect(component);
       for (const std::uint32_t place : crossed_) load_[place] = 0, slot_of_[place] = kIdle;
       crossed_.clear();
     }
   }
 
-  // Works like FlowPatterns::add_load(), but only on the links that are busy when all flows are one company.
+  // Works like FlowPatterns::add_load(), but only on the links that are busy when all flows are one component.
   void add_load(const Source& source) {
     std::vector<std::uint32_t> crossed, crossed_by_pattern;
     for (const Pattern& pattern : source.patterns) {
@@ -97,16 +97,16 @@ class FlowPatterns::Division {
     }
   }
 
-  // Returns the slot of a link for the company that is being collected.
+  // Returns the slot of a link for the component that is being collected.
   std::uint32_t slot_of(std::uint32_t link) const {
     const std::uint32_t place = place_of_[link];
     return place == kIdle ? kIdle : slot_of_[place];
   }
 
   // Flows of different sources, patterns, and images on different classes never share a class.
-  void collect(std::span<Source* const> company) {
+  void collect(std::span<Source* const> component) {
     auto last = colours_.end();  // flows of one kind often follow each other
-    for (const Source* source : company) {
+    for (const Source* source : component) {
       for (const Pattern& pattern : source->patterns) {
         const std::size_t width = pattern.flows.size();
         for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
@@ -222,13 +222,13 @@ class FlowPatterns::Division {
   using Colour = std::tuple<std::uint32_t, std::uint32_t, double, double>;
 
   FlowPatterns& all_;
-  std::vector<Source*> sources_;         // of the companies that have changed, one company after the other
+  std::vector<Source*> sources_;         // of the components that have changed, one component after the other
   std::vector<std::uint32_t> place_of_;  // by direction, in busy_
   std::vector<std::uint32_t> slots_;     // the direction that each slot is
   std::map<double, std::uint32_t> capacities_;
   std::map<Colour, std::uint32_t> colours_;
   std::uint32_t patterns_ = 0;
-  // By place, for the company that is being collected.
+  // By place, for the component that is being collected.
   std::vector<std::uint32_t> slot_of_, crossed_;
   std::vector<double> load_, of_pattern_, most_;
   Crossings crossings_;

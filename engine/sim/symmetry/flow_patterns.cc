@@ -15,7 +15,7 @@ int FlowPatterns::source(const std::u32string& name, std::vector<int> classes) {
   const auto [known, is_new] = names_.try_emplace(name, static_cast<int>(sources_.size()));
   if (is_new) {
     const int images = classes.empty() ? 1 : classes_.size(classes.front());
-    sources_.push_back({.classes = std::move(classes), .images = images, .company = known->second});
+    sources_.push_back({.classes = std::move(classes), .images = images, .component = known->second});
   }
   return known->second;
 }
@@ -80,19 +80,19 @@ void FlowPatterns::see_concurrent_calls(int source, int calls) {
 }
 
 void FlowPatterns::see_together(int source, int other) {
-  const int company = company_of(source);
-  const int joined = company_of(other);
-  if (company == joined) return;
-  sources_[static_cast<std::size_t>(std::max(company, joined))].company = std::min(company, joined);
+  const int component = component_of(source);
+  const int joined = component_of(other);
+  if (component == joined) return;
+  sources_[static_cast<std::size_t>(std::max(component, joined))].component = std::min(component, joined);
   sources_[static_cast<std::size_t>(source)].is_divided = false;
-  if (has_companies_) is_outdated_ = has_larger_companies_ = true;
+  if (has_components_) is_outdated_ = has_larger_components_ = true;
 }
 
-int FlowPatterns::company_of(int source) {
-  const auto next = [this](int one) -> int& { return sources_[static_cast<std::size_t>(one)].company; };
-  int company = source;
-  while (next(company) != company) company = next(company) = next(next(company));
-  return company;
+int FlowPatterns::component_of(int source) {
+  const auto next = [this](int one) -> int& { return sources_[static_cast<std::size_t>(one)].component; };
+  int component = source;
+  while (next(component) != component) component = next(component) = next(next(component));
+  return component;
 }
 
 void FlowPatterns::visit(int source, int pattern, const TakeFlow& take) const {
@@ -109,7 +109,7 @@ void FlowPatterns::clear() {
   busy_.clear();
   is_busy_.clear();
   stands_for_others_.clear();
-  is_outdated_ = has_new_busy_links_ = has_companies_ = has_larger_companies_ = false;
+  is_outdated_ = has_new_busy_links_ = has_components_ = has_larger_components_ = false;
 }
 
 // A link that the form `now` leaves out, because another link of its class stands for it, carries no flow of a new
@@ -220,14 +220,14 @@ bool FlowPatterns::update(const Split& split) {
   most_.resize(load_.size());
   tell_phase({.text = "divides the flows of its first step among links"});
   for (Source& source : sources_) add_load(source);
-  const bool is_larger = std::exchange(has_larger_companies_, false) && !busy_.empty();
+  const bool is_larger = std::exchange(has_larger_components_, false) && !busy_.empty();
   if (!std::exchange(has_new_busy_links_, false) && !is_larger && add_apart()) return true;
   std::vector<std::pair<int, std::vector<std::uint32_t>>> splits;
   const auto keep = [&splits](int worker_class, std::span<const std::uint32_t> part_of_member) {
     splits.emplace_back(worker_class, std::vector(part_of_member.begin(), part_of_member.end()));
   };
   if (divide(keep)) return true;
-  if (!std::exchange(has_companies_, true)) {
+  if (!std::exchange(has_components_, true)) {
     splits.clear();
     for (Source& source : sources_) source.is_divided = false;
     if (divide(keep)) return true;

@@ -4,13 +4,14 @@
 //             so many *images*: on each member of a class, or once, where a group has all members of its classes
 //   pattern   flows that a source starts together: the same ones on each image
 //
-//   company   sources that have been under way at the same time, directly or through others: no flow ever shares a link
-//             with one of another company
+//   component   sources that have been under way at the same time, directly or through others: no flow ever shares a
+//   link
+//             with one of another component
 //
-// A link that can carry all that a company may have under way at the same time slows no flow down, and is ignored. Over
-// the other links, the flows of a company are divided by one equitable partition. Each class of flows is simulated as
-// one flow. It crosses one link of each class, as often as flows of its class cross a link of that class; the
-// arithmetic of max-min fairness is then that of all flows, term by term.
+// A link that can carry all that a component may have under way at the same time slows no flow down, and is ignored.
+// Over the other links, the flows of a component are divided by one equitable partition. Each class of flows is
+// simulated as one flow. It crosses one link of each class, as often as flows of its class cross a link of that class;
+// the arithmetic of max-min fairness is then that of all flows, term by term.
 #pragma once
 
 #include <cstdint>
@@ -102,9 +103,9 @@ class FlowPatterns {
     std::vector<int> classes;
     int images = 1;
     int concurrent_calls = 1;  // the most that were under way at the same time
-    int company = 0;           // number of a source, which may in turn have joined another company
+    int component = 0;         // number of a source, which may in turn have joined another component
     std::vector<Pattern> patterns{};
-    bool is_divided = false;  // nothing in this source has changed since the last division of its company
+    bool is_divided = false;  // nothing in this source has changed since the last division of its component
     // How many calls and patterns are counted in the load of the links.
     int loaded_calls = 0;
     std::size_t loaded_patterns = 0;
@@ -114,7 +115,7 @@ class FlowPatterns {
   // smaller.
   static constexpr double kFull = 1 + 1e-12;
 
-  int company_of(int source);
+  int component_of(int source);
   std::uint32_t direction_of(const Edge& hop) const;
   Via on_image(Via via, const Source& source, int image) const;
   void add_flow(Pattern& pattern, const Route& route) const;
@@ -128,7 +129,7 @@ class FlowPatterns {
   bool add_apart();
   bool make_apart(const Source& source, Pattern& pattern) const;
   bool may_stay(const ClassFlow& flow, const ClassFlow& now) const;
-  // Divides the flows of the companies that have changed. Returns false and calls `split` as update() does.
+  // Divides the flows of the components that have changed. Returns false and calls `split` as update() does.
   bool divide(const Split& split);
 
   const Topology& topology_;
@@ -137,14 +138,14 @@ class FlowPatterns {
   std::unordered_map<std::u32string, int> names_;
   bool is_outdated_ = false;
   // By link, as Platform numbers directions.
-  std::vector<double> load_{};         // what each would carry at most if all were one company
+  std::vector<double> load_{};         // what each would carry at most if all were one component
   std::vector<std::uint32_t> busy_{};  // those that may slow flows down, in the order in which they became so
   std::vector<bool> is_busy_{};
   std::vector<bool> stands_for_others_{};  // links on which SimGrid sees the flows of their class
   bool has_new_busy_links_ = false;
-  // Companies are told apart only if classes would be split otherwise, because each one that grows costs an update.
-  bool has_companies_ = false;
-  bool has_larger_companies_ = false;          // since the last update
+  // Components are distinguished only if classes would be split otherwise, because each one that grows costs an update.
+  bool has_components_ = false;
+  bool has_larger_components_ = false;         // since the last update
   std::vector<double> of_pattern_{}, most_{};  // used by add_load(), which leaves zeros behind
 };
 

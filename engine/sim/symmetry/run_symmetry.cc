@@ -70,8 +70,8 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, std::span<const Pl
   if (role.source < 0) return found;  // given up
   found.source = role.source;
   if (!role.classes.empty()) {
-    found.starter = role.number;
-    found.starters = running_of(role.classes.front());
+    found.initiator = role.number;
+    found.initiators = running_of(role.classes.front());
   }
   std::map<std::pair<double, double>, std::uint32_t> colours;
   std::vector<PatternFlow> pattern;
@@ -89,29 +89,29 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, std::span<const Pl
 void RunSymmetry::start(const CallFlows& flows, Then then) {
   if (run_.scheduler().has_failed() || flows.source < 0) return;
   Source& source = sources_[flows.source];
-  const std::uint64_t number = source.begun[flows.starter]++;
+  const std::uint64_t number = source.begun[flows.initiator]++;
   if (number == source.created) return start_new(source, number, flows, std::move(then));
-  const auto joint = source.under_way.find(number);
-  if (joint == source.under_way.end()) return differ(flows.source, {flows.starter}, "moved data at other times");
-  join(*joint->second, flows, std::move(then));
+  const auto merged = source.under_way.find(number);
+  if (merged == source.under_way.end()) return differ(flows.source, {flows.initiator}, "moved data at other times");
+  join(*merged->second, flows, std::move(then));
 }
 
-void RunSymmetry::join(Joint& joint, const CallFlows& flows, Then then) {
-  const bool is_same = std::abs(Simulation::now_s() - joint.began_s) < simgrid_compat::kTimingPrecision &&
-                       joint.flows.pattern == flows.pattern && joint.flows.sizes == flows.sizes;
-  if (!is_same) return differ(flows.source, joint.joined, "moved other data");
-  joint.joined.push_back(flows.starter);
-  joint.then.push_back(std::move(then));
+void RunSymmetry::join(MergedCall& merged, const CallFlows& flows, Then then) {
+  const bool is_same = std::abs(Simulation::now_s() - merged.began_s) < simgrid_compat::kTimingPrecision &&
+                       merged.flows.pattern == flows.pattern && merged.flows.sizes == flows.sizes;
+  if (!is_same) return differ(flows.source, merged.joined, "moved other data");
+  merged.joined.push_back(flows.initiator);
+  merged.then.push_back(std::move(then));
 }
 
 void RunSymmetry::start_new(Source& source, std::uint64_t number, const CallFlows& flows, Then then) {
   ++source.created;
   state_.patterns().see_concurrent_calls(flows.source, static_cast<int>(source.under_way.size()) + 1);
   for (const int other : under_way_) state_.patterns().see_together(flows.source, other);
-  auto joint =
-      std::make_shared<Joint>(Joint{.began_s = Simulation::now_s(), .flows = flows, .joined = {flows.starter}});
-  joint->then.push_back(std::move(then));
-  source.under_way.emplace(number, joint);
+  auto merged = std::make_shared<MergedCall>(
+      MergedCall{.began_s = Simulation::now_s(), .flows = flows, .joined = {flows.initiator}});
+  merged->then.push_back(std::move(then));
+  source.under_way.emplace(number, merged);
   under_way_.insert(flows.source);
   if (!state_.patterns().is_outdated()) return show(source, number);
   unshown_.emplace_back(&source, number);
@@ -127,18 +127,18 @@ void RunSymmetry::show_all() {
 }
 
 void RunSymmetry::show(Source& source, std::uint64_t number) {
-  const std::shared_ptr<Joint> joint = source.under_way.at(number);
-  const CallFlows& flows = joint->flows;
-  const auto one_ended = [this, &source, number, joint] {
-    if (--joint->left == 0) guarded(run_.scheduler(), [&] { end(source, number); });
+  const std::shared_ptr<MergedCall> merged = source.under_way.at(number);
+  const CallFlows& flows = merged->flows;
+  const auto one_ended = [this, &source, number, merged] {
+    if (--merged->left == 0) guarded(run_.scheduler(), [&] { end(source, number); });
   };
   std::vector<Network::Flow> all;
-  joint->shown = state_.patterns().class_flows(flows.source, flows.pattern);
-  for (const ClassFlow& flow : *joint->shown) {
+  merged->shown = state_.patterns().class_flows(flows.source, flows.pattern);
+  for (const ClassFlow& flow : *merged->shown) {
     const auto [bytes, most_bytes_per_s] = flows.sizes[flow.colour];
     all.push_back({run_.two_hosts(), flow.route, bytes, most_bytes_per_s});
   }
-  joint->left = all.size();
+  merged->left = all.size();
   auto& carried = carried_[{flows.source, flows.pattern}];
   for (std::size_t colour = 0; colour < flows.sizes.size(); ++colour) {
     carried[static_cast<std::uint32_t>(colour)] += flows.sizes[colour].first;
@@ -147,13 +147,13 @@ void RunSymmetry::show(Source& source, std::uint64_t number) {
 }
 
 void RunSymmetry::end(Source& source, std::uint64_t number) {
-  const std::shared_ptr<Joint> joint = source.under_way.at(number);
+  const std::shared_ptr<MergedCall> merged = source.under_way.at(number);
   source.under_way.erase(number);
-  if (source.under_way.empty()) under_way_.erase(joint->flows.source);
-  if (static_cast<int>(joint->joined.size()) < joint->flows.starters) {
-    return differ(joint->flows.source, joint->joined, "moved data at other times");
+  if (source.under_way.empty()) under_way_.erase(merged->flows.source);
+  if (static_cast<int>(merged->joined.size()) < merged->flows.initiators) {
+    return differ(merged->flows.source, merged->joined, "moved data at other times");
   }
-  for (const Then& then : joint->then) then();
+  for (const Then& then : merged->then) then();
 }
 
 // Divides the flows again if there are new ones. Returns false if the run ends and is repeated, because workers turned
@@ -169,10 +169,10 @@ bool RunSymmetry::bring_up_to_date() {
     return false;
   }
   for (const auto& [index, source] : sources_) {
-    for (const auto& [number, joint] : source.under_way) {
-      if (!joint->shown) continue;
-      const ClassFlows& now = *patterns.class_flows(index, joint->flows.pattern);
-      is_provisional_ = is_provisional_ || !patterns.may_stay(*joint->shown, now);
+    for (const auto& [number, merged] : source.under_way) {
+      if (!merged->shown) continue;
+      const ClassFlows& now = *patterns.class_flows(index, merged->flows.pattern);
+      is_provisional_ = is_provisional_ || !patterns.may_stay(*merged->shown, now);
     }
   }
   return true;
@@ -191,11 +191,11 @@ void RunSymmetry::copy(const SimDevice& from, NodeIndex memory, const SimDevice&
     const int index = classes.class_of(from.worker());
     flows.source = state_.patterns().source(
         {kCopy, static_cast<char32_t>(index), classes.place_of(memory), classes.place_of(to.node())}, {index});
-    flows.starter = classes.number_of(from.worker());
-    flows.starters = running_of(index);
+    flows.initiator = classes.number_of(from.worker());
+    flows.initiators = running_of(index);
     const PatternFlow only{.via = {.from = memory, .to = to.node()}};
     flows.pattern = state_.patterns().pattern(
-        flows.source, flows.starter, {&only, 1},
+        flows.source, flows.initiator, {&only, 1},
         [&](const Via& via, Route& into) { platform.router().append(via.from, via.to, into); });
   }
   CallFlows now = flows;

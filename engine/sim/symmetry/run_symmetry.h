@@ -45,8 +45,8 @@ struct PlannedFlow {
 struct CallFlows {
   int source = -1;
   int pattern = -1;
-  int starter = 0;                                 // which of the running workers that start them together this is
-  int starters = 1;                                // how many start them
+  int initiator = 0;                               // which of the running workers that start them together this is
+  int initiators = 1;                              // how many start them
   std::vector<std::pair<double, double>> sizes{};  // bytes and bound by colour
 };
 
@@ -94,18 +94,18 @@ class RunSymmetry {
     int source = -1;
   };
   // Flows under way.
-  struct Joint {
+  struct MergedCall {
     double began_s = 0;
     CallFlows flows;
     std::shared_ptr<const ClassFlows> shown{};  // to SimGrid; null: not yet
     std::size_t left = 0;
-    std::vector<int> joined{};  // starters
+    std::vector<int> joined{};  // initiators
     std::vector<Then> then{};
   };
   struct Source {
-    std::map<int, std::uint64_t> begun{};  // by starter
+    std::map<int, std::uint64_t> begun{};  // by initiator
     std::uint64_t created = 0;
-    std::map<std::uint64_t, std::shared_ptr<Joint>> under_way{};  // by number
+    std::map<std::uint64_t, std::shared_ptr<MergedCall>> under_way{};  // by number
   };
 
   const Role& role_of(const CollectiveGroup& group);
@@ -114,7 +114,7 @@ class RunSymmetry {
   void start_new(Source& source, std::uint64_t number, const CallFlows& flows, Then then);
   void show_all();
   void show(Source& source, std::uint64_t number);
-  void join(Joint& joint, const CallFlows& flows, Then then);
+  void join(MergedCall& merged, const CallFlows& flows, Then then);
   void end(Source& source, std::uint64_t number);
   bool bring_up_to_date();
   void repeat();
@@ -122,7 +122,7 @@ class RunSymmetry {
 
   // The records of each running worker, in their order.
   using RecordsOf = std::map<int, std::vector<const Record*>>;
-  // Splits the classes of a source, some of whose starters did not do the same as the others.
+  // Splits the classes of a source, some of whose initiators did not do the same as the others.
   void differ(int source, const std::vector<int>& others, const std::string& what);
   // Splits classes whose running members have different records. Returns whether there are any.
   bool split_by_records(const Timeline& timeline);

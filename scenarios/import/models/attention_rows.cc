@@ -3,14 +3,14 @@
 namespace tandem {
 namespace {
 
-using Then = std::vector<std::string>;
+using Followers = std::vector<std::string>;
 using HeadNorm = AttentionSpec::HeadNorm;
 
 class AttentionRows {
  public:
   AttentionRows(const TransformerSpec& spec, TableSize rows) : spec_(spec), rows_(rows) {}
 
-  std::vector<TableRow> make(const AttentionSpec& spec, const Then& then) && {
+  std::vector<TableRow> make(const AttentionSpec& spec, const Followers& then) && {
     attention(spec, then);
     return std::move(made_);
   }
@@ -20,7 +20,7 @@ class AttentionRows {
   void dense(const DenseRow& row) { add(dense_row(row, spec_.tokens)); }
   TableSize elements(std::int64_t columns) const { return rows_.times(columns); }
 
-  void attention(const AttentionSpec& spec, const Then& then) {
+  void attention(const AttentionSpec& spec, const Followers& then) {
     if (spec.linear) return linear_attention(spec, then);
     if (spec.latent) {
       latent_products(spec);
@@ -32,7 +32,7 @@ class AttentionRows {
     if (spec.window > 0 && spec.window < spec_.tokens) seen = {.number = spec.window};
     const bool is_grouped = !spec.latent && spec.key_heads > 0 && spec.heads % spec.key_heads == 0;
     const std::int64_t sharing = is_grouped ? spec.heads / spec.key_heads : 1;
-    Then scores{"scale", "mask", "softmax"};
+    Followers scores{"scale", "mask", "softmax"};
     if (spec_.dropout > 0) scores.emplace_back("dropout");
     add(batched_row({.name = "scores",
                      .rows = rows_,
@@ -42,7 +42,7 @@ class AttentionRows {
                      .sharing = sharing,
                      .then = scores},
                     spec_.tokens));
-    Then context{"transpose"};
+    Followers context{"transpose"};
     if (spec.gated || spec.has_head_gate) context.emplace_back("gate");
     add(batched_row({.name = "context",
                      .rows = rows_,
@@ -90,7 +90,7 @@ class AttentionRows {
   void latent_products(const AttentionSpec& spec) {
     const AttentionSpec::Latent& latent = *spec.latent;
     const std::int64_t value = spec.value_size > 0 ? spec.value_size : spec.size;
-    const Then down = latent.has_bias ? Then{"bias", "rms_norm"} : Then{"rms_norm"};
+    const Followers down = latent.has_bias ? Followers{"bias", "rms_norm"} : Followers{"rms_norm"};
     if (latent.query_rank > 0) {
       dense({.name = "query_down", .rows = rows_, .inputs = spec_.hidden, .outputs = latent.query_rank, .then = down});
     }
@@ -132,7 +132,7 @@ class AttentionRows {
   }
 
   // Products, a short convolution over tokens, and a state that every token reads and changes.
-  void linear_attention(const AttentionSpec& spec, const Then& then) {
+  void linear_attention(const AttentionSpec& spec, const Followers& then) {
     const AttentionSpec::Linear& linear = *spec.linear;
     dense({.name = "mixer_input", .rows = rows_, .inputs = spec_.hidden, .outputs = linear.projected});
     if (linear.convolved > 0) {

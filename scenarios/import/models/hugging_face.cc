@@ -228,10 +228,6 @@ class Reader {
 
 }  // namespace
 
-bool is_hugging_face(const JsonValue& document) {
-  return document.is_object() && (document.find("model_type") != nullptr || document.find("architectures") != nullptr);
-}
-
 HuggingFaceModel read_hugging_face(const JsonValue& document, const std::string& file, std::int64_t tokens) {
   return Reader(document, file, tokens).read();
 }

@@ -16,8 +16,6 @@ struct HuggingFaceModel {
   std::vector<std::string> assumed{};       // sentences
 };
 
-bool is_hugging_face(const JsonValue& document);
-
 // Reads a model whose sequences have this number of tokens; 0: as many as the model can take, at most 4,096. Throws
 // InputError; the message for an unknown architecture names the nearest known one.
 HuggingFaceModel read_hugging_face(const JsonValue& document, const std::string& file, std::int64_t tokens);

@@ -6,10 +6,10 @@
 namespace tandem {
 namespace {
 
-using Then = std::vector<std::string>;
+using Followers = std::vector<std::string>;
 using Norms = BlockSpec::Norms;
 
-void append(Then& then, const Then& more) {
+void append(Followers& then, const Followers& more) {
   then.insert(then.end(), more.begin(), more.end());
 }
 
@@ -41,7 +41,7 @@ class TransformerTable {
       // The last block of a run is followed by another kind of block or by the end.
       const bool differs = next_norms_ != norms_before(i) && blocks.copies > 1;
       if (differs) {
-        const Then last = next_norms_;
+        const Followers last = next_norms_;
         next_norms_ = norms_before(i);
         group_.copies = blocks.copies - 1;
         block(blocks.block);
@@ -67,23 +67,23 @@ class TransformerTable {
   TableSize elements(std::int64_t columns) const { return rows_.times(columns); }
 
   // Returns the norms between block `index` and what precedes it; after the last block, the final norm.
-  Then norms_before(std::size_t index) const {
-    if (index >= spec_.blocks.size()) return spec_.final_norm ? norm_ : Then{};
+  Followers norms_before(std::size_t index) const {
+    if (index >= spec_.blocks.size()) return spec_.final_norm ? norm_ : Followers{};
     const Norms norms = spec_.blocks[index].block.norms;
     if (norms == Norms::after || norms == Norms::after_sum) return {};
-    Then then = norm_;
+    Followers then = norm_;
     if (norms == Norms::parallel_two) append(then, norm_);
     return then;
   }
 
   void embeddings() {
-    Then first;
+    Followers first;
     if (spec_.more_entries > 0) first.emplace_back("residual");
     if (spec_.image) return image_embeddings();
     const bool is_projected = spec_.embedding_width > 0 && spec_.embedding_width != spec_.hidden;
-    Then after = spec_.embedding_norm ? norm_ : Then{};
+    Followers after = spec_.embedding_norm ? norm_ : Followers{};
     append(after, dropout_);
-    const Then before = norms_before(0);
+    const Followers before = norms_before(0);
     if (!is_projected) {
       append(first, after);
       append(first, before);
@@ -93,7 +93,7 @@ class TransformerTable {
     const std::int64_t columns = is_projected ? spec_.embedding_width : spec_.hidden;
     add(embedding_row("embeddings", rows_, columns, spec_.vocabulary + spec_.more_entries, first, spec_.tokens));
     if (is_projected) {
-      Then then = spec_.projection_has_bias ? Then{"bias"} : Then{};
+      Followers then = spec_.projection_has_bias ? Followers{"bias"} : Followers{};
       append(then, before);
       dense({.name = "embedding_projection", .rows = rows_, .inputs = columns, .outputs = spec_.hidden, .then = then});
     }
@@ -102,7 +102,7 @@ class TransformerTable {
 
   void image_embeddings() {
     const TransformerSpec::Image& image = *spec_.image;
-    Then then = image.has_bias ? Then{"bias"} : Then{};
+    Followers then = image.has_bias ? Followers{"bias"} : Followers{};
     then.emplace_back("residual");
     if (image.norm_before) append(then, norm_);
     append(then, norms_before(0));
@@ -114,7 +114,7 @@ class TransformerTable {
 
   void block(const BlockSpec& spec) {
     if (spec.attention) {
-      Then then;
+      Followers then;
       const bool is_parallel = spec.norms == Norms::parallel_one || spec.norms == Norms::parallel_two;
       if (spec.attention->output_bias) then.emplace_back("bias");
       append(then, dropout_);
@@ -130,8 +130,8 @@ class TransformerTable {
     if (spec.feed_forward_follows()) feed_forward(spec);
   }
 
-  Then after_feed_forward(const BlockSpec& spec) const {
-    Then then;
+  Followers after_feed_forward(const BlockSpec& spec) const {
+    Followers then;
     if (spec.feed_forward.down_bias && !spec.feed_forward.experts) then.emplace_back("bias");
     append(then, dropout_);
     if (spec.norms == Norms::around || spec.norms == Norms::after) append(then, norm_);
@@ -144,11 +144,11 @@ class TransformerTable {
 
   void feed_forward(const BlockSpec& spec) {
     const FeedForwardSpec& feed = spec.feed_forward;
-    const Then then = after_feed_forward(spec);
+    const Followers then = after_feed_forward(spec);
     if (!feed.experts) return two_layers("", rows_, feed.width, feed, then);
     const FeedForwardSpec::Experts& experts = *feed.experts;
     if (experts.with_dense) two_layers("", rows_, feed.width, feed, {});
-    Then router = experts.has_router_bias ? Then{"bias", "softmax"} : Then{"softmax"};
+    Followers router = experts.has_router_bias ? Followers{"bias", "softmax"} : Followers{"softmax"};
     dense({.name = "router", .rows = rows_, .inputs = spec_.hidden, .outputs = experts.count, .then = router});
     if (experts.shared_width > 0) two_layers("shared_", rows_, experts.shared_width, feed, {});
     if (experts.has_shared_gate) dense({.name = "shared_gate", .rows = rows_, .inputs = spec_.hidden, .outputs = 1});
@@ -156,9 +156,9 @@ class TransformerTable {
   }
 
   void two_layers(const std::string& prefix, TableSize rows, std::int64_t width, const FeedForwardSpec& feed,
-                  const Then& then) {
-    const Then bias = feed.up_bias ? Then{"bias"} : Then{};
-    Then activated = bias;
+                  const Followers& then) {
+    const Followers bias = feed.up_bias ? Followers{"bias"} : Followers{};
+    Followers activated = bias;
     activated.emplace_back(feed.gated ? "gate" : feed.activation == Activation::relu ? "relu" : "gelu");
     if (feed.gated)
       dense({.name = prefix + "gate",
@@ -181,7 +181,7 @@ class TransformerTable {
            .split = "rows"});
   }
 
-  void expert_layers(const FeedForwardSpec& feed, const Then& then) {
+  void expert_layers(const FeedForwardSpec& feed, const Followers& then) {
     const FeedForwardSpec::Experts& experts = *feed.experts;
     const TableSize rows = rows_.times(experts.used);
     const std::int64_t hidden = spec_.hidden;
@@ -256,7 +256,7 @@ class TransformerTable {
   void language_head() {
     const std::int64_t width = spec_.embedding_width > 0 ? spec_.embedding_width : spec_.hidden;
     if (spec_.head == TransformerSpec::Head::masked_language) {
-      Then then{"bias", "gelu"};
+      Followers then{"bias", "gelu"};
       append(then, norm_);
       dense({.name = "head_dense", .rows = rows_, .inputs = spec_.hidden, .outputs = width, .then = then});
     } else if (width != spec_.hidden) {
@@ -264,7 +264,7 @@ class TransformerTable {
              .rows = rows_,
              .inputs = spec_.hidden,
              .outputs = width,
-             .then = spec_.projection_has_bias ? Then{"bias"} : Then{}});
+             .then = spec_.projection_has_bias ? Followers{"bias"} : Followers{}});
     }
     DenseRow row{.name = "head",
                  .rows = rows_,
@@ -280,8 +280,8 @@ class TransformerTable {
   const TransformerSpec& spec_;
   ModelTable table_;
   TableSize rows_;
-  Then norm_, dropout_;
-  Then next_norms_;  // what the next block begins with
+  Followers norm_, dropout_;
+  Followers next_norms_;  // what the next block begins with
   TableGroup group_;
 };
 

@@ -24,13 +24,13 @@ MeshLayout::MeshLayout(Worker& worker, const ParallelOptions& options)
     : worker_(worker), options_(options), mesh_(worker, devices_in_sync(worker), axes_of(options)) {
   for (std::size_t i = 0; i < mesh_.local_devices().size(); ++i) {
     const int rank = mesh_.local_ranks()[i];
-    seats_.push_back({.device = mesh_.local_devices()[i],
-                      .rank = rank,
-                      .place = {.data = mesh_.coordinate(rank, kData) / options.context,
-                                .context = mesh_.coordinate(rank, kData) % options.context,
-                                .tensor = mesh_.coordinate(rank, kTensor),
-                                .pipeline = mesh_.coordinate(rank, kPipeline)},
-                      .groups = groups_of(rank)});
+    members_.push_back({.device = mesh_.local_devices()[i],
+                        .rank = rank,
+                        .place = {.data = mesh_.coordinate(rank, kData) / options.context,
+                                  .context = mesh_.coordinate(rank, kData) % options.context,
+                                  .tensor = mesh_.coordinate(rank, kTensor),
+                                  .pipeline = mesh_.coordinate(rank, kPipeline)},
+                        .groups = groups_of(rank)});
   }
 }
 
@@ -78,9 +78,9 @@ MeshGroups MeshLayout::groups_of(int rank) {
   return groups;
 }
 
-GroupCollectives* MeshLayout::ends_of(const MeshSeat& seat) {
-  const std::vector<int> members = mesh_.group(seat.rank, kPipeline);
-  const bool is_end = seat.rank == members.front() || seat.rank == members.back();
+GroupCollectives* MeshLayout::ends_of(const MeshMember& member) {
+  const std::vector<int> members = mesh_.group(member.rank, kPipeline);
+  const bool is_end = member.rank == members.front() || member.rank == members.back();
   if (!is_end || members.size() == 1) return nullptr;
   const std::array ends{mesh_.device(members.front()), mesh_.device(members.back())};
   return group(worker_.communicator(ends));

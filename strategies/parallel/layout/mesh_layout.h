@@ -29,7 +29,7 @@ struct MeshGroups {
   Communicator* activations = nullptr;
   Communicator* gradients = nullptr;
 };
-struct MeshSeat {
+struct MeshMember {
   Device* device = nullptr;
   int rank = 0;
   MeshPlace place{};
@@ -41,10 +41,10 @@ class MeshLayout {
   // ValueError when the mesh needs another number of devices than the job has.
   MeshLayout(Worker& worker, const ParallelOptions& options);
 
-  const std::vector<MeshSeat>& seats() const { return seats_; }  // one for each of this worker's devices
-  // Returns the group of the first and the last device of the seat's pipeline, if the seat's is one of them and they
-  // differ; else null.
-  GroupCollectives* ends_of(const MeshSeat& seat);
+  const std::vector<MeshMember>& members() const { return members_; }  // one for each of this worker's devices
+  // Returns the group of the first and the last device of the member's pipeline, if the member's is one of them and
+  // they differ; else null.
+  GroupCollectives* ends_of(const MeshMember& member);
 
  private:
   GroupCollectives* group(Communicator& communicator);
@@ -55,7 +55,7 @@ class MeshLayout {
   ParallelOptions options_;
   DeviceMesh mesh_;
   std::map<Communicator*, std::unique_ptr<GroupCollectives>> groups_;
-  std::vector<MeshSeat> seats_;
+  std::vector<MeshMember> members_;
 };
 
 // A stage: a device's part of some consecutive layers.

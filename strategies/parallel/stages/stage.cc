@@ -24,20 +24,20 @@ std::int64_t shared_elements(const Model& model, int parts, int part) {
 
 }  // namespace
 
-Stage::Stage(const MeshSeat& seat, const TrainableModel& model, const ParallelOptions& options, int stage, Range layers,
-             GroupCollectives* ends, int live)
-    : device_(*seat.device),
+Stage::Stage(const MeshMember& member, const TrainableModel& model, const ParallelOptions& options, int stage,
+             Range layers, GroupCollectives* ends, int live)
+    : device_(*member.device),
       model_(model),
       settings_(model.settings()),
       options_(options),
-      seat_(seat),
+      member_(member),
       division_(layer_division(settings_, options)),
       stage_(stage),
       layers_(layers),
       ends_(ends),
       live_(live),
-      rows_(part_of(options.batch, options.data, seat.place.data)) {
-  shared_ = ends == nullptr ? 0 : shared_elements(model.model(), options.tensor, seat.place.tensor);
+      rows_(part_of(options.batch, options.data, member.place.data)) {
+  shared_ = ends == nullptr ? 0 : shared_elements(model.model(), options.tensor, member.place.tensor);
   tied_ = is_last() ? shared_ : 0;
   make_parts();
   if (of_rows_ > 0 && model.has_values()) row_sums_ = device_.allocate(settings_.parameter_type(), {of_rows_});
@@ -46,7 +46,7 @@ Stage::Stage(const MeshSeat& seat, const TrainableModel& model, const ParallelOp
   parameters_.emplace(
       device_,
       GradientBuckets(parts_, of_experts_, {.elements = is_first() || is_last() ? shared_ : 0, .is_copy = tied_ > 0},
-                      settings_.bucket_bytes, element_bytes, seat.groups, options.distributed_optimizer),
+                      settings_.bucket_bytes, element_bytes, member.groups, options.distributed_optimizer),
       StageParameters::Settings{.stored = settings_.parameter_type(),
                                 .used = settings_.storage(),
                                 .divides_state = options.distributed_optimizer,
@@ -57,7 +57,7 @@ Stage::Stage(const MeshSeat& seat, const TrainableModel& model, const ParallelOp
 void Stage::make_parts() {
   for (std::int64_t i = layers_.first; i < layers_.first + layers_.count; ++i) {
     const Layer& layer = all_layers()[static_cast<std::size_t>(i)];
-    const Layer part = divided_layer(layer, division_, seat_.place.tensor);
+    const Layer part = divided_layer(layer, division_, member_.place.tensor);
     const Layer whole = layer_of_tokens(layer, options_.context);
     const bool has_own_rows = sums_output(part) || part.output_elements() < whole.output_elements();
     own_rows_.push_back(division_.divides_rows && has_own_rows ? parameters_of_rows(part) : 0);
@@ -86,7 +86,7 @@ void Stage::open_channels() {
     if (layer == 0) return std::int64_t{0};
     const Layer& last = all_layers()[static_cast<std::size_t>(layer - 1)];
     const Layer part = has_parts_between(all_layers(), static_cast<std::size_t>(layer))
-                           ? divided_layer(last, division_, seat_.place.tensor)
+                           ? divided_layer(last, division_, member_.place.tensor)
                            : layer_of_tokens(last, options_.context);
     return part.output_elements() / (division_.divides_rows ? options_.tensor : 1);
   };
@@ -94,7 +94,7 @@ void Stage::open_channels() {
     return !division_.divides_rows && !has_parts_between(all_layers(), static_cast<std::size_t>(layer));
   };
   const std::int64_t end = layers_.first + layers_.count;
-  tandem::open_channels(channels_, seat_, options_, stage_,
+  tandem::open_channels(channels_, member_, options_, stage_,
                         {.rows = pass(0).examples,
                          .inputs = columns_before(layers_.first),
                          .outputs = columns_before(end),
@@ -109,9 +109,9 @@ StagePart Stage::part() const {
   return {.first = first,
           .end = first + parts_.size(),
           .division = division_,
-          .tensor_part = seat_.place.tensor,
-          .context_part = seat_.place.context,
-          .expert_part = (seat_.place.data * options_.context + seat_.place.context) % options_.expert,
+          .tensor_part = member_.place.tensor,
+          .context_part = member_.place.context,
+          .expert_part = (member_.place.data * options_.context + member_.place.context) % options_.expert,
           .examples = pass(0).examples,
           .passes = options_.micro_batches,
           .live = live_};
@@ -173,7 +173,7 @@ void Stage::launch(Work work, std::size_t layer, const Pass& pass) const {
 }
 
 void Stage::exchange(Exchange exchange, std::size_t layer, const Pass& pass, Stream& stream) const {
-  issue(exchange, seat_.groups, division_.divides_rows, computation_->operands(exchange, layer, pass), stream);
+  issue(exchange, member_.groups, division_.divides_rows, computation_->operands(exchange, layer, pass), stream);
 }
 
 void Stage::begin_step(const Batch& batch) {
@@ -320,7 +320,7 @@ void Stage::copy_layer(std::size_t layer, const LinearTensors& whole, Worker& wo
   const LinearTensors part = linear_views(flat, {.inputs = mine.gemm->depth, .outputs = mine.gemm->columns});
   const bool by_rows = all.split == Layer::Split::rows;
   const std::int64_t begin =
-      part_of(by_rows ? all.gemm->depth : all.gemm->columns, division_.tensor, seat_.place.tensor).first;
+      part_of(by_rows ? all.gemm->depth : all.gemm->columns, division_.tensor, member_.place.tensor).first;
   Stream& stream = worker.cpu().compute_stream();
   stream.launch(op::place_along(whole.weights, copied_to_host(worker, part.weights), by_rows ? 0 : 1, begin));
   stream.launch(op::place_along(whole.bias, copied_to_host(worker, part.bias), 0, by_rows ? 0 : begin));
@@ -339,7 +339,7 @@ void Stage::reduce_tied() {
 void Stage::reduce_gradients_of_rows() {
   if (of_rows_ == 0) return;
   parameters_->wait_until_reduced();
-  if (!model_.has_values()) return seat_.groups.tensor->all_reduce(parameters_->gradients(0, of_rows_), compute());
+  if (!model_.has_values()) return member_.groups.tensor->all_reduce(parameters_->gradients(0, of_rows_), compute());
   std::vector<Tensor> gradients, packed;
   std::int64_t first = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -350,7 +350,7 @@ void Stage::reduce_gradients_of_rows() {
     first += own_rows_[i];
   }
   compute().launch(op::copy_many(packed, gradients));
-  seat_.groups.tensor->all_reduce(row_sums_, compute());
+  member_.groups.tensor->all_reduce(row_sums_, compute());
   compute().launch(op::copy_many(gradients, packed));
 }
 

@@ -26,7 +26,7 @@ class Stage final : public StageChunk {
   // `layers` are those of stage number `stage` of the pipeline. `ends` is the group of the first and the last stage
   // where these have the same embedding, else null. `live` is how many micro-batches are between their two passes at
   // the same time.
-  Stage(const MeshSeat& seat, const TrainableModel& model, const ParallelOptions& options, int stage, Range layers,
+  Stage(const MeshMember& member, const TrainableModel& model, const ParallelOptions& options, int stage, Range layers,
         GroupCollectives* ends, int live);
 
   StagePart part() const;
@@ -73,7 +73,7 @@ class Stage final : public StageChunk {
   const TrainableModel& model_;
   const TrainingSettings& settings_;
   ParallelOptions options_;
-  MeshSeat seat_;
+  MeshMember member_;
   LayerDivision division_;
   int stage_;
   Range layers_;  // of the model

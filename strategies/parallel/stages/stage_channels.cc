@@ -4,15 +4,15 @@
 
 namespace tandem {
 
-void open_channels(StageChannels& channels, const MeshSeat& seat, const ParallelOptions& options, int stage,
+void open_channels(StageChannels& channels, const MeshMember& member, const ParallelOptions& options, int stage,
                    const StageMatrices& matrices) {
-  const MeshGroups& groups = seat.groups;
+  const MeshGroups& groups = member.groups;
   const auto forward_rank = [&](int of_stage) { return of_stage % options.pipeline; };
   const auto backward_rank = [&](int of_stage) {
     return groups.gradients == groups.activations ? forward_rank(of_stage)
                                                   : options.pipeline - 1 - forward_rank(of_stage);
   };
-  ChannelSpec spec{.rows = matrices.rows, .dtype = matrices.dtype, .part = seat.place.tensor};
+  ChannelSpec spec{.rows = matrices.rows, .dtype = matrices.dtype, .part = member.place.tensor};
   const auto sharers = [&](bool whole) {
     return whole && options.scatter_gather && options.tensor > 1 ? groups.tensor : nullptr;
   };
@@ -23,7 +23,7 @@ void open_channels(StageChannels& channels, const MeshSeat& seat, const Parallel
     spec.buffers = buffers;
     return spec;
   };
-  Device& device = *seat.device;
+  Device& device = *member.device;
   if (stage > 0) {
     spec.features = matrices.inputs;
     spec.sharers = sharers(matrices.whole_inputs);

@@ -28,7 +28,7 @@ struct StageChannels {
 
 // Opens the channels of stage number `stage` on its device. Keeps one more input than there are live micro-batches,
 // because the next one arrives while the stage computes.
-void open_channels(StageChannels& channels, const MeshSeat& seat, const ParallelOptions& options, int stage,
+void open_channels(StageChannels& channels, const MeshMember& member, const ParallelOptions& options, int stage,
                    const StageMatrices& matrices);
 
 }  // namespace tandem

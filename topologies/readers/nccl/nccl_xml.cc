@@ -227,10 +227,6 @@ void Importer::check_gpus() {
 
 }  // namespace nccl
 
-Topology read_nccl_xml(const std::filesystem::path& path) {
-  return parse_nccl_xml(read_input_file(path), path.string());
-}
-
 Topology parse_nccl_xml(std::string_view text, const std::string& file) {
   return import_nccl_xml(text, file, {}).topology;
 }

@@ -10,7 +10,6 @@
 // NCCL charges GPU-to-GPU traffic through an Intel CPU belongs to paths, not links, and is left out.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -20,7 +19,6 @@
 namespace tandem {
 
 // Throws InputError with every problem found, at its line and column.
-Topology read_nccl_xml(const std::filesystem::path& path);
 Topology parse_nccl_xml(std::string_view text, const std::string& file);
 ImportedTopology import_nccl_xml(std::string_view text, const std::string& file, const ImportOptions& options);
 

@@ -13,7 +13,6 @@ struct Graph {
   int channels = 0;      // 0: the machine cannot do it
   double intra_gbs = 0;  // of one channel, inside a domain
   double inter_gbs = 0;  // of one channel, between domains
-  double total_gbs() const { return channels * intra_gbs; }
 };
 
 struct Graphs {
