@@ -50,6 +50,10 @@ class CommandLine : public testing::Test {
   std::string write_small_scenario(const std::string& more = "") const;
   static std::string example(const std::string& name);  // the path of a scenario that comes with Tandem
 
+  // A quick calibration of two devices of this machine. It is made once for all tests of a build, which keep the
+  // machine busy: they look at what is printed, not at how right it is. Returns its file name.
+  std::string calibrated_machine() const;
+
  private:
   std::filesystem::path folder_;
 };

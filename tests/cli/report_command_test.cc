@@ -107,7 +107,8 @@ TEST_F(ReportCommand, ShowsWhatEveryOtherCommandPrintedAndWritesItsPage) {
     EXPECT_EQ(shown.exit_code, 0) << shown.err;
     return shown.out;
   };
-  EXPECT_THAT(store_both({"compare", "small.yaml", "--replicas", "1,2", "--tries", "1", "--details"}),
+  EXPECT_THAT(store_both({"compare", "small.yaml", "--replicas", "1,2", "--tries", "1", "--details", "--topology",
+                          calibrated_machine()}),
               HasSubstr("simulated"));
   EXPECT_THAT(store_both({"check", "small.yaml", "--against", TANDEM_BINARY}), StartsWith("small"));
   EXPECT_THAT(store_both({"check", "small.yaml", "--history", "h.jsonl"}), StartsWith("small"));

@@ -300,8 +300,8 @@ TEST_F(RunCommand, CanBeSlowedDownOnPurpose) {
 }
 
 TEST_F(RunCommand, AMeasurementStandsBesideWhatTheModelExpects) {
-  ASSERT_EQ(tandem({"calibrate", "--quick", "-o", "machine.yaml", "-q"}).exit_code, 0);
-  const auto report = tandem({"run", write_small_scenario(), "--topology", "machine.yaml", "--json", "-q"}).json();
+  const std::string machine = calibrated_machine();
+  const auto report = tandem({"run", write_small_scenario(), "--topology", machine, "--json", "-q"}).json();
   ASSERT_TRUE(report.contains("expectation")) << report["notes"];
   EXPECT_GT(report["expectation"]["step_time_ns"], 0);
   EXPECT_EQ(report["expectation"]["gap"].is_null(), report["machine_use"]["disturbed"]);

@@ -147,7 +147,8 @@ TEST_F(Setting, IsTakenByEveryCommandThatReadsAScenario) {
   ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
   EXPECT_EQ(sweep.json()["points"].size(), 2u);
   const std::string small = write_small_scenario();
-  const Outcome compare = tandem({"compare", small, "--set", "steps=9", "--tries", "1", "--json"});
+  const Outcome compare =
+      tandem({"compare", small, "--set", "steps=9", "--tries", "1", "--topology", calibrated_machine(), "--json"});
   EXPECT_EQ(compare.exit_code, 0) << compare.err;
   const Outcome explore = tandem({"run", small, "--engine", "sim", "--set", "steps=9", "--explore", "1"});
   EXPECT_EQ(explore.exit_code, 0) << explore.err;
@@ -177,7 +178,7 @@ TEST_F(Setting, EveryCommandReadsTheStandardInput) {
       0);
   EXPECT_TRUE(exists("stdin.sweep.jsonl"));
   const std::string small = read(write_small_scenario());
-  EXPECT_EQ(tandem_reading(small, {"compare", "-", "--tries", "1"}).exit_code, 0);
+  EXPECT_EQ(tandem_reading(small, {"compare", "-", "--tries", "1", "--topology", calibrated_machine()}).exit_code, 0);
   const Outcome launched = tandem_reading(small, {"check", "-", "--history", "h.jsonl"});
   EXPECT_EQ(launched.exit_code, 3);
   EXPECT_THAT(launched.err,

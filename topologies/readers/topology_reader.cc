@@ -1,5 +1,8 @@
 #include "topologies/readers/topology_reader.h"
 
+#include <algorithm>
+#include <array>
+
 #include "topologies/base/machine_memory.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/base/xml_checks.h"
@@ -28,15 +31,30 @@ ImportedTopology import_xml(std::string_view text, const std::string& file, cons
   return import_nccl_xml(text, file, options);
 }
 
-ImportedTopology import_any(std::string_view text, const std::string& file, const ImportOptions& options) {
-  check_memory_of_text(file, text.size());
-  if (is_xml(text)) return import_xml(text, file, options);
-  if (is_nvidia_smi(text)) return import_nvidia_smi(text, file, options);
-  if (is_slurm_conf(text)) return import_fabric(parse_slurm_conf(text, file), file, options);
-  if (is_slurm_yaml(text)) return import_fabric(parse_slurm_yaml(text, file), file, options);
-  if (is_ibnetdiscover(text)) return import_fabric(parse_ibnetdiscover(text, file), file, options);
-  if (is_dot(text)) return import_dot(text, file, options);
-  return import_astra_network(text, file, options);
+template <FabricDescription (*parse)(std::string_view text, const std::string& file)>
+ImportedTopology import_described(std::string_view text, const std::string& file, const ImportOptions& options) {
+  return import_fabric(parse(text, file), file, options);
+}
+
+// A format of other programs. The first one that recognises a text reads it.
+struct Format {
+  bool (*is_it)(std::string_view text);
+  ImportedTopology (*import)(std::string_view text, const std::string& file, const ImportOptions& options);
+};
+
+constexpr std::array kFormats{
+    Format{is_xml, import_xml},
+    Format{is_nvidia_smi, import_nvidia_smi},
+    Format{is_slurm_conf, import_described<parse_slurm_conf>},
+    Format{is_slurm_yaml, import_described<parse_slurm_yaml>},
+    Format{is_ibnetdiscover, import_described<parse_ibnetdiscover>},
+    Format{is_dot, import_dot},
+    Format{is_astra_network, import_astra_network},
+};
+
+const Format* format_of(std::string_view text) {
+  const auto found = std::ranges::find_if(kFormats, [text](const Format& format) { return format.is_it(text); });
+  return found == kFormats.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -55,12 +73,14 @@ ImportedTopology import_topology(const std::filesystem::path& path, const Import
 }
 
 bool is_own_topology(std::string_view text) {
-  return !is_xml(text) && !is_nvidia_smi(text) && !is_slurm_conf(text) && !is_slurm_yaml(text) &&
-         !is_ibnetdiscover(text) && !is_dot(text) && !is_astra_network(text);
+  return format_of(text) == nullptr;
 }
 
 ImportedTopology import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
-  ImportedTopology imported = import_any(text, file, options);
+  check_memory_of_text(file, text.size());
+  const Format* format = format_of(text);
+  if (format == nullptr) format = &kFormats.back();  // its reader says what is missing
+  ImportedTopology imported = format->import(text, file, options);
   imported.topology.add_notes(imported.notes);
   return imported;
 }
