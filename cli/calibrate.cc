@@ -116,11 +116,11 @@ std::string summary_text(const Topology& topology) {
     }
   }
   text += links_text(topology);
-  if (topology.collectives().empty()) return text + "no collectives: they need two devices\n";
+  if (topology.facts().collectives.empty()) return text + "no collectives: they need two devices\n";
   double spread = 0;
-  for (const CollectiveSample& sample : topology.collectives()) spread = std::max(spread, sample.relative_spread);
+  for (const CollectiveSample& sample : topology.facts().collectives) spread = std::max(spread, sample.relative_spread);
   return text + fmt::format("{} collectives measured, the noisiest with a spread of {}\n",
-                            topology.collectives().size(), percent_text(spread));
+                            topology.facts().collectives.size(), percent_text(spread));
 }
 
 std::string traffic_text(const std::vector<TrafficCheck>& traffic) {
@@ -189,7 +189,7 @@ int calibrate_machine(CalibrateFlags flags) {
   phase.reset();
   if (use && use->is_disturbed()) {
     std::cerr << "tandem: disturbed: " << shown(lost_text(*use)) << "\n";
-    topology.set_disturbance(lost_text(*use));
+    topology.facts().measured_with["disturbed"] = lost_text(*use);
   }
   write_topology(output, topology);
   if (!flags.common.quiet) std::cerr << shown_output(summary_text(topology)) << std::flush;

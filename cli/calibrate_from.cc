@@ -27,20 +27,20 @@ Topology base_topology(const std::string& name) {
 
 // Replaces times of the same collective on equal numbers of devices and machines by the measured ones.
 void add_samples(Topology& topology, const std::vector<CollectiveSample>& samples) {
-  std::vector<CollectiveSample> all = topology.collectives();
+  std::vector<CollectiveSample> all = topology.facts().collectives;
   std::erase_if(all, [&](const CollectiveSample& old) {
     return std::any_of(samples.begin(), samples.end(), [&](const CollectiveSample& sample) {
       return sample.operation == old.operation && sample.devices == old.devices && sample.nodes == old.nodes;
     });
   });
   all.insert(all.end(), samples.begin(), samples.end());
-  topology.set_collectives(std::move(all));
+  topology.facts().collectives = std::move(all);
 }
 
 void add_facts(Topology& topology, const std::vector<std::string>& files) {
-  auto facts = topology.measured_with();
+  auto facts = topology.facts().measured_with;
   facts["calibrated_from"] = fmt::format("{}", fmt::join(files, ", "));
-  topology.set_measured_with(std::move(facts));
+  topology.facts().measured_with = std::move(facts);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ int calibrate_from(const CommonOptions& common, const CalibrateFromFlags& flags)
   add_samples(topology, report.collectives.samples);
   add_facts(topology, flags.files);
   if (!measured.disturbances.empty()) {
-    topology.set_disturbance(fmt::format("{}", fmt::join(measured.disturbances, "; ")));
+    topology.facts().measured_with["disturbed"] = fmt::format("{}", fmt::join(measured.disturbances, "; "));
   }
   std::ostringstream yaml;
   write_topology_yaml(topology, yaml);

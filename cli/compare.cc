@@ -130,7 +130,7 @@ std::vector<DType> dtypes_of(const Scenario& scenario) {
 std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Scenario& scenario,
                                              ProgressLine& progress, std::string& disturbance) {
   if (auto topology = topology_from(flags.topology, flags.common)) {
-    disturbance = topology->disturbance();
+    disturbance = topology->facts().disturbance();
     return topology;
   }
   CalibrateOptions options;

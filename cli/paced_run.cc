@@ -90,8 +90,8 @@ std::string times_text(const std::vector<Attempt>& attempts) {
 
 // Whether the topology was measured on the machine of the report, as far as the names of their processors tell.
 bool is_of_machine(const Topology& topology, const Report& measured) {
-  const auto processor = topology.measured_with().find("processor");
-  return processor != topology.measured_with().end() && measured.machine.starts_with(processor->second);
+  const auto processor = topology.facts().measured_with.find("processor");
+  return processor != topology.facts().measured_with.end() && measured.machine.starts_with(processor->second);
 }
 
 }  // namespace

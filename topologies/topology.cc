@@ -261,9 +261,9 @@ std::vector<NodeIndex> Topology::nodes_of(int worker, NodeKind kind) const {
   return found;
 }
 
-std::string Topology::disturbance() const {
-  const auto found = measured_with_.find("disturbed");
-  return found == measured_with_.end() ? "" : found->second;
+std::string MachineFacts::disturbance() const {
+  const auto found = measured_with.find("disturbed");
+  return found == measured_with.end() ? "" : found->second;
 }
 
 Provenance Topology::provenance() const {

@@ -186,6 +186,31 @@ struct Link {
   std::shared_ptr<const LinkModel> model;
 };
 
+// What is known of a machine or cluster beside its graph.
+struct MachineFacts {
+  // Whether the GPUs of one machine reach each other's memory. If not, data between them is staged in host memory.
+  bool p2p = true;
+  // Whether two machines that send to each other do so in turn, as MPI libraries do over one connection: each then has
+  // half of its rate. A machine that sends to one while it receives from another has its full rate in both directions.
+  bool exchanges_in_turn = false;
+  // How unevenly transfers share a link, as those over TCP do: each has a weight, and this is the standard deviation of
+  // its logarithm. 0: they share it evenly.
+  double share_spread = 0;
+  int nvlink_domain = 1;         // how many machines share one NVSwitch, as in a rack of GB200; make_cluster joins them
+  std::optional<Price> price{};  // of one machine, if somebody states it
+  std::vector<CollectiveSample> collectives{};
+  // The keys of the fabric and of overrides, where this is a cluster; a run names those on which it does not depend.
+  std::vector<StatedKey> stated_keys{};
+  // The conditions of the measured figures, by name: GPU, clocks, driver, versions, date. For people to read.
+  std::map<std::string, std::string> measured_with{};
+  // What readers assumed, left out or changed, for people. Files that are written do not have it.
+  std::vector<std::string> notes{};
+
+  void add_notes(const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); }
+  // Returns what disturbed the measurement, in words, which is the condition "disturbed"; empty: nothing.
+  std::string disturbance() const;
+};
+
 class Topology {
  public:
   explicit Topology(std::string name) : name_(std::move(name)) {}
@@ -197,7 +222,6 @@ class Topology {
   NodeIndex add_node(Node node);
   LinkIndex add_link(NodeIndex from, NodeIndex to, std::shared_ptr<const LinkModel> model,
                      Direction direction = Direction::duplex);
-  void add_collective(CollectiveSample sample) { collectives_.push_back(std::move(sample)); }
   void set_device(NodeIndex index, std::shared_ptr<const DeviceModel> device);
   void set_link_model(LinkIndex index, std::shared_ptr<const LinkModel> model);
   void set_port(NodeIndex nic, std::shared_ptr<const LinkModel> port);
@@ -208,8 +232,6 @@ class Topology {
   // that is null. `other` is called once for a kind and a device, and machines that are alike stay alike.
   using OtherDevice = std::function<std::shared_ptr<const DeviceModel>(NodeKind, const DeviceModel&)>;
   void replace_devices(const OtherDevice& other);
-  void set_collectives(std::vector<CollectiveSample> samples) { collectives_ = std::move(samples); }
-  void set_measured_with(std::map<std::string, std::string> facts) { measured_with_ = std::move(facts); }
 
   const std::string& name() const { return name_; }
   std::size_t node_count() const { return machine_nodes() + nodes_.size(); }
@@ -239,45 +261,8 @@ class Topology {
   NodeIndex machine_nodes() const { return static_cast<NodeIndex>(machines_) * nodes_of_machine_; }
   LinkIndex machine_links() const { return static_cast<LinkIndex>(machines_) * links_of_machine_; }
 
-  // Whether the GPUs of one machine reach each other's memory. If not, data between them is staged in host memory.
-  bool p2p() const { return p2p_; }
-  void set_p2p(bool p2p) { p2p_ = p2p; }
-
-  // Whether two machines that send to each other do so in turn, as MPI libraries do over one connection: each then has
-  // half of its rate. A machine that sends to one while it receives from another has its full rate in both directions.
-  bool exchanges_in_turn() const { return exchanges_in_turn_; }
-  void set_exchanges_in_turn(bool in_turn) { exchanges_in_turn_ = in_turn; }
-
-  // How unevenly transfers share a link, as those over TCP do: each has a weight, and this is the standard deviation of
-  // its logarithm. 0: they share it evenly.
-  double share_spread() const { return share_spread_; }
-  void set_share_spread(double spread) { share_spread_ = spread; }
-
-  // How many machines of this kind share one NVSwitch, as in a rack of GB200. make_cluster joins them.
-  int nvlink_domain() const { return nvlink_domain_; }
-  void set_nvlink_domain(int machines) { nvlink_domain_ = machines; }
-
-  // The price of one machine, if somebody states it.
-  const std::optional<Price>& price() const { return price_; }
-  void set_price(std::optional<Price> price) { price_ = std::move(price); }
-
-  // The keys of the fabric and of overrides, where this is a cluster; a run names those on which it does not depend.
-  const std::vector<StatedKey>& stated_keys() const { return stated_keys_; }
-  void set_stated_keys(std::vector<StatedKey> keys) { stated_keys_ = std::move(keys); }
-
-  const std::vector<CollectiveSample>& collectives() const { return collectives_; }
-
-  // The conditions of the measured figures, by name: GPU, clocks, driver, versions, date. For people to read.
-  const std::map<std::string, std::string>& measured_with() const { return measured_with_; }
-
-  // What disturbed the measurement, in words, which is the condition "disturbed"; empty: nothing.
-  std::string disturbance() const;
-  void set_disturbance(std::string what) { measured_with_["disturbed"] = std::move(what); }
-
-  // What readers assumed, left out or changed, for people. Files that are written do not have it.
-  const std::vector<std::string>& notes() const { return notes_; }
-  void add_note(std::string note) { notes_.push_back(std::move(note)); }
-  void add_notes(const std::vector<std::string>& notes) { notes_.insert(notes_.end(), notes.begin(), notes.end()); }
+  const MachineFacts& facts() const { return facts_; }
+  MachineFacts& facts() { return facts_; }
 
   // Returns the weakest provenance of the figures in use: assumed < vendor < measured.
   Provenance provenance() const;
@@ -306,15 +291,7 @@ class Topology {
   std::vector<Link> links_;
   std::vector<std::vector<NodeIndex>> workers_;
   std::map<std::string, NodeIndex, std::less<>> by_name_;
-  std::vector<CollectiveSample> collectives_;
-  std::map<std::string, std::string> measured_with_;
-  std::vector<std::string> notes_;
-  bool p2p_ = true;
-  bool exchanges_in_turn_ = false;
-  double share_spread_ = 0;
-  int nvlink_domain_ = 1;
-  std::optional<Price> price_{};
-  std::vector<StatedKey> stated_keys_;
+  MachineFacts facts_;
 };
 
 }  // namespace tandem

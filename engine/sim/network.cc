@@ -15,7 +15,7 @@ Network::Network(Simulation& simulation)
       platform_(simulation.platform()),
       flows_on_(platform_.direction_count()),
       bundle_on_(platform_.direction_count()),
-      bundles_(!platform_.topology().exchanges_in_turn() && platform_.topology().share_spread() <= 0) {}
+      bundles_(!platform_.topology().facts().exchanges_in_turn && platform_.topology().facts().share_spread <= 0) {}
 
 // SimGrid would let a flow with a tenth of the latency have ten times the bandwidth of a shared link, as TCP does.
 // Latency is therefore spent here, and SimGrid sees flows without any, which share links evenly.
@@ -119,7 +119,7 @@ void Network::start_weighted(Flow flow, Then then) {
 // same.
 int Network::next_weight() {
   constexpr double kMiddle = 4, kMost = 16;
-  const double spread = platform_.topology().share_spread();
+  const double spread = platform_.topology().facts().share_spread;
   if (spread <= 0) return 1;
   double normal = -6;
   for (int i = 0; i < 12; ++i) normal += static_cast<double>(random_() >> 11) * 0x1p-53;

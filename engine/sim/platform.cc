@@ -70,7 +70,7 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
   // Returns whether what the nodes send to each other shares a rate beyond those of its links.
   bool is_exchange(NodeIndex from, NodeIndex to) const {
     const Topology& topology = platform_.topology_;
-    return topology.exchanges_in_turn() && topology.worker(from) != topology.worker(to);
+    return topology.facts().exchanges_in_turn && topology.worker(from) != topology.worker(to);
   }
 
   double rate_between(NodeIndex from, NodeIndex to) const {

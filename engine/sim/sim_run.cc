@@ -37,7 +37,7 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, K
       network_(simulation_),
       cores_(simulation_),
       scheduler_(simulation_, cores_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
-      measured_times_(options.topology->collectives()),
+      measured_times_(options.topology->facts().collectives),
       nccl_(*options.topology, options.nccl, known.communicators),
       shared_(std::make_unique<SimMonitor>(scheduler_)) {
   simulation_.on_idle([this] { scheduler_.check_deadlock(); });

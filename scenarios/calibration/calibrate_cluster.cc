@@ -70,8 +70,8 @@ class ClusterCalibrator {
     cluster.share_spread = calibration::share_spread(rates);
     cluster.shared = calibration::shared_directions(samples, cluster.ports, rates);
     ClusterCalibration result{.topology = topology_of(cluster), .traffic = {}};
-    for (CollectiveSample& sample : samples) result.topology.add_collective(std::move(sample));
-    result.topology.set_measured_with(facts_of(cluster.machines.front()));
+    for (CollectiveSample& sample : samples) result.topology.facts().collectives.push_back(std::move(sample));
+    result.topology.facts().measured_with = facts_of(cluster.machines.front());
     result.traffic = checked(rates, bytes, result.topology);
     return result;
   }
@@ -215,7 +215,7 @@ class ClusterCalibrator {
   }
 
   std::vector<CollectiveSample> measure_collectives(const Topology& first) {
-    std::vector<CollectiveSample> samples = first.collectives();
+    std::vector<CollectiveSample> samples = first.facts().collectives;
     Plan plan = plan_;
     plan.collective_bytes = sizes_within(kSizes, limit_bytes_);
     plan.once_bytes = std::llround(limit_bytes_ / 10);
@@ -259,7 +259,7 @@ class ClusterCalibrator {
   }
 
   std::map<std::string, std::string> facts_of(const Topology& first) const {
-    std::map<std::string, std::string> facts = first.measured_with();
+    std::map<std::string, std::string> facts = first.facts().measured_with;
     for (const auto& [name, value] : conditions_) facts[name] = value;
     facts["devices_of_a_machine"] = std::to_string(devices_);
     if (const LaunchedJob* job = joined_job()) {

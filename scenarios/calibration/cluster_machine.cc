@@ -75,8 +75,8 @@ class ClusterTopology {
     const std::size_t workers = cluster_.machines.size();
     std::vector<NodeIndex> nics;
     for (std::size_t worker = 0; worker < workers; ++worker) nics.push_back(add_machine(static_cast<int>(worker)));
-    topology_.set_exchanges_in_turn(cluster_.shared == Shared::by_pairs);
-    topology_.set_share_spread(cluster_.share_spread);
+    topology_.facts().exchanges_in_turn = cluster_.shared == Shared::by_pairs;
+    topology_.facts().share_spread = cluster_.share_spread;
     const NodeIndex middle = topology_.add_node({.name = "fabric.switch0", .kind = NodeKind::network_switch});
     for (std::size_t worker = 0; worker < workers; ++worker) {
       const auto& [out, in] = cables_[worker];

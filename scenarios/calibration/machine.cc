@@ -244,7 +244,7 @@ void add_facts(Topology& topology, const MeasuredMachine& machine) {
   facts["processor"] = machine.host.runs.front().hardware.name;
   facts["logical_devices"] = fmt::format("{} on {}", last.devices, measured.places);
   facts["repetitions"] = fmt::format("{} or more", last.plan.repetitions);
-  topology.set_measured_with(std::move(facts));
+  topology.facts().measured_with = std::move(facts);
 }
 
 }  // namespace
@@ -291,7 +291,7 @@ Topology topology_of(const MeasuredMachine& machine) {
   const std::vector<NodeIndex> places = has_devices ? add_nodes(topology, machine.devices, machine.date) : cpus;
   Links(topology, machine).add(cpus.front(), places, has_devices ? LinkKind::pcie : LinkKind::cpu_interconnect);
   for (const Measurement& run : has_devices ? machine.devices.runs : machine.host.runs) {
-    for (CollectiveSample& sample : collective_samples(run)) topology.add_collective(std::move(sample));
+    for (CollectiveSample& sample : collective_samples(run)) topology.facts().collectives.push_back(std::move(sample));
   }
   add_facts(topology, machine);
   return topology;

@@ -84,8 +84,8 @@ double time_of(const std::vector<Record>& records, const std::array<std::string_
 }
 
 std::optional<double> fact_of(const Topology& topology, const char* name) {
-  const auto found = topology.measured_with().find(name);
-  if (found == topology.measured_with().end()) return std::nullopt;
+  const auto found = topology.facts().measured_with.find(name);
+  if (found == topology.facts().measured_with.end()) return std::nullopt;
   double value = 0;
   const std::string& text = found->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -146,10 +146,10 @@ std::optional<MachinePace> pace_of(const Topology& topology, int devices) {
 }
 
 void set_pace(Topology& topology, const MachinePace& pace) {
-  std::map<std::string, std::string> facts = topology.measured_with();
+  std::map<std::string, std::string> facts = topology.facts().measured_with;
   facts[kProductFact] = fmt::format("{:.4g} s", pace.product_s);
   if (pace.exchange_s > 0) facts[kExchangeFact] = fmt::format("{:.4g} s", pace.exchange_s);
-  topology.set_measured_with(std::move(facts));
+  topology.facts().measured_with = std::move(facts);
 }
 
 double distance_between(const MachinePace& before, const MachinePace& now) {
@@ -203,9 +203,9 @@ Topology at_pace(const Topology& topology, const MachinePace& usual, const Machi
     }
     return slowed;
   });
-  std::vector<CollectiveSample> collectives = changed.collectives();
+  std::vector<CollectiveSample> collectives = changed.facts().collectives;
   for (CollectiveSample& sample : collectives) sample.time_s *= ratio_of(usual.exchange_s, now.exchange_s);
-  changed.set_collectives(std::move(collectives));
+  changed.facts().collectives = std::move(collectives);
   return changed;
 }
 

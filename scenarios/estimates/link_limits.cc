@@ -61,7 +61,7 @@ double least_share_of_machine(CollectiveKind kind, int devices, int nodes) {
 
 }  // namespace
 
-LinkLimits::LinkLimits(const Topology& topology) : nvlink_domain_(topology.nvlink_domain()) {
+LinkLimits::LinkLimits(const Topology& topology) : nvlink_domain_(topology.facts().nvlink_domain) {
   std::map<NodeIndex, double> to_gpus, to_host;  // by GPU
   for (LinkIndex i = 0; i < topology.link_count(); ++i) {
     const Link& link = topology.link(i);

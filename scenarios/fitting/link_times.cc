@@ -57,7 +57,7 @@ std::vector<double> simulated(const std::shared_ptr<const Topology>& topology, C
 LinkTimes link_times_of(const Topology& topology) {
   if (!has_gpus(topology)) return {};
   Topology unmeasured = topology;
-  unmeasured.set_collectives({});
+  unmeasured.facts().collectives = {};
   return [unmeasured](CollectiveKind kind, int devices, int nodes, const std::vector<double>& bytes) {
     const auto machines = devices % nodes == 0 ? machines_of(unmeasured, nodes) : nullptr;
     return machines ? simulated(machines, kind, devices, nodes, bytes) : std::vector<double>{};

@@ -86,9 +86,10 @@ std::vector<CollectiveTable> tables_of_report(std::string_view text, const std::
 std::vector<CollectiveTable> tables_of_topology(std::string_view text, const std::string& file,
                                                 std::vector<std::string>& disturbances) {
   const Topology topology = parse_topology_yaml(text, file);
-  if (!topology.disturbance().empty()) disturbances.push_back(fmt::format("{}: {}", file, topology.disturbance()));
+  if (!topology.facts().disturbance().empty())
+    disturbances.push_back(fmt::format("{}: {}", file, topology.facts().disturbance()));
   Tables tables(file);
-  for (const CollectiveSample& sample : topology.collectives()) {
+  for (const CollectiveSample& sample : topology.facts().collectives) {
     if (!counts(sample.operation, sample.devices)) continue;
     tables.add(sample.operation, sample.devices, sample.nodes, std::llround(sample.bytes), sample.time_s * 1e6,
                sample.algorithm);

@@ -124,15 +124,15 @@ void add(Fnv1a& hash, const TraceSettings& trace) {
 
 // Adds what a topology's file says besides nodes and links.
 void add_settings(Fnv1a& hash, const Topology& topology) {
-  hash.add(topology.p2p() ? 1 : 0);
-  if (topology.exchanges_in_turn()) hash.add("exchanges in turn");
-  if (topology.share_spread() > 0) hash.add(fmt::format("share spread {}", topology.share_spread()));
-  hash.add(topology.nvlink_domain());
-  for (const CollectiveSample& sample : topology.collectives()) {
+  hash.add(topology.facts().p2p ? 1 : 0);
+  if (topology.facts().exchanges_in_turn) hash.add("exchanges in turn");
+  if (topology.facts().share_spread > 0) hash.add(fmt::format("share spread {}", topology.facts().share_spread));
+  hash.add(topology.facts().nvlink_domain);
+  for (const CollectiveSample& sample : topology.facts().collectives) {
     hash.add(fmt::format("{} {} {} {} {} {} {}", sample.operation, sample.devices, sample.bytes, sample.time_s,
                          sample.relative_spread, sample.nodes, sample.algorithm));
   }
-  for (const auto& [name, fact] : topology.measured_with()) {
+  for (const auto& [name, fact] : topology.facts().measured_with) {
     hash.add(name);
     hash.add(fact);
   }

@@ -133,22 +133,22 @@ std::optional<ModelWork> work_of(const Job& job) {
 
 std::optional<JobPrice> price_of(const Job& job) {
   const Scenario& scenario = job.scenario;
-  if (!scenario.topology || !scenario.topology->price()) return std::nullopt;
+  if (!scenario.topology || !scenario.topology->facts().price) return std::nullopt;
   std::set<int> machines;
   for (const WorkerSpec& task : job.tasks) machines.insert(task.topology_worker);
   const bool has_rows = job.mlp != nullptr && job.mlp->rows != nullptr;
   const auto epoch = job.layers != nullptr ? job.layers->epoch
                      : has_rows            ? std::int64_t{training_rows(*job.mlp->rows)}
                                            : 0;
-  return JobPrice{.per_hour = scenario.topology->price()->per_hour,
-                  .currency = scenario.topology->price()->currency,
+  return JobPrice{.per_hour = scenario.topology->facts().price->per_hour,
+                  .currency = scenario.topology->facts().price->currency,
                   .machines = static_cast<int>(machines.size()),
                   .units_per_epoch = static_cast<double>(epoch)};
 }
 
 // Says how far off the prediction may be, and which sizes of collectives were measured.
 void add_prediction_facts(Report& report, const Job& job) {
-  report.calibrated = calibrated_ranges(job.scenario.topology->collectives());
+  report.calibrated = calibrated_ranges(job.scenario.topology->facts().collectives);
   report.expected_error = error_band_of(prediction_kind(job, report.cores));
 }
 
@@ -164,9 +164,9 @@ void append(std::vector<std::string>& notes, const std::vector<std::string>& mor
 }
 
 void add_notes_of_topology(Report& report, const Topology& topology) {
-  append(report.notes, topology.notes());
-  if (report.deterministic && !topology.disturbance().empty()) {
-    report.notes.push_back("the topology was measured while disturbed: " + topology.disturbance());
+  append(report.notes, topology.facts().notes);
+  if (report.deterministic && !topology.facts().disturbance().empty()) {
+    report.notes.push_back("the topology was measured while disturbed: " + topology.facts().disturbance());
   }
 }
 

@@ -327,7 +327,7 @@ void find_unused_variables(const std::map<std::string, std::string>& nccl, const
 
 void find_unused_keys(const Topology& topology, const Consulted& consulted, UnusedKeys& unused) {
   const std::string form = fmt::format("{}.bandwidth", kUplink);
-  for (const StatedKey& stated : topology.stated_keys()) {
+  for (const StatedKey& stated : topology.facts().stated_keys) {
     const auto any_is = [&](std::string_view when) {
       return std::any_of(stated.decides.begin(), stated.decides.end(), [&](const std::string& input) {
         return consulted.contains(input + std::string(when)) || (when.empty() && input.ends_with(".memory"));
@@ -353,7 +353,7 @@ bool may_have_representatives(const Job& job) {
 }
 
 Consulted with_links_of(const Topology& topology, Consulted consulted) {
-  for (const StatedKey& stated : topology.stated_keys()) {
+  for (const StatedKey& stated : topology.facts().stated_keys) {
     for (const std::string& input : stated.decides) {
       const std::string key = input.substr(input.find('.') + 1);
       const bool is_of_link =

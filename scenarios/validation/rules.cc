@@ -25,9 +25,9 @@ std::string training_apart_by(const ReplayMachine& machine) {
 
 std::string apart_by(const ReplayMachine& machine) {
   if (auto rule = training_apart_by(machine); !rule.empty()) return rule;
-  if (!machine.topology->p2p()) return "no P2P";
+  if (!machine.topology->facts().p2p) return "no P2P";
   if (!machine.p2p_stated) return "P2P not stated";
-  if (machine.nodes <= machine.topology->nvlink_domain()) return "";  // nothing goes over a network
+  if (machine.nodes <= machine.topology->facts().nvlink_domain) return "";  // nothing goes over a network
   if (!machine.nics_stated) return "NICs not stated";
   const bool is_rdma = machine.transport == "infiniband" || machine.transport == "roce";
   if (is_rdma) return "";

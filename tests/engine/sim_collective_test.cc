@@ -267,8 +267,9 @@ TEST(SimCollective, AChainThroughCrowdedMachinesFillsAtTheRateOfItsCopies) {
 
 std::shared_ptr<Topology> measured_cpu() {
   auto topology = make_cpu(device_model("cpu", 2, 0));
-  topology->add_collective({.operation = "all_reduce", .devices = 2, .bytes = 1000, .time_s = 10e-6});
-  topology->add_collective({.operation = "all_reduce", .devices = 2, .bytes = 100'000, .time_s = 1000e-6});
+  topology->facts().collectives.push_back({.operation = "all_reduce", .devices = 2, .bytes = 1000, .time_s = 10e-6});
+  topology->facts().collectives.push_back(
+      {.operation = "all_reduce", .devices = 2, .bytes = 100'000, .time_s = 1000e-6});
   return topology;
 }
 
@@ -284,7 +285,7 @@ TEST(SimCollective, MeasuredTimesLeadInsideAndBeyondTheirRange) {
 // All took that long together, sharing what they shared: the core is not charged for each of them again.
 TEST(SimCollective, AMeasuredTimeHoldsTheSharingOfItsNode) {
   auto topology = make_cpu(device_model("cpu", 1, 0));
-  topology->add_collective({.operation = "all_reduce", .devices = 4, .bytes = 1000, .time_s = 10e-6});
+  topology->facts().collectives.push_back({.operation = "all_reduce", .devices = 4, .bytes = 1000, .time_s = 10e-6});
   EXPECT_EQ(all_reduce_ns(cpu_worker(topology, 4), 1000), 10'000);
 }
 

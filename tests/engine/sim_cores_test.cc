@@ -127,7 +127,7 @@ TEST(SimCores, AThreadSpinsForAWhileBeforeItGivesItsCoreUp) {
 
 TEST(SimCores, ARankOfACollectiveEndsOnceItHasACore) {
   const auto topology = std::make_shared<Topology>(*make_cpu(processor(2)));
-  topology->add_collective({.operation = "all_reduce", .devices = 3, .bytes = 4096, .time_s = 100e-6});
+  topology->facts().collectives.push_back({.operation = "all_reduce", .devices = 3, .bytes = 4096, .time_s = 100e-6});
   const Timeline timeline = simulate(cpu_worker(topology, 3), [](Worker& worker) {
     std::vector<DeviceId> ids;
     std::vector<Tensor> tensors;

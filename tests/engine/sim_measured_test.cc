@@ -24,7 +24,7 @@ CollectiveSample measured(int devices, double bytes, double time_s, int nodes = 
 // One worker for each DGX A100.
 EngineOptions machines_with(const std::vector<CollectiveSample>& samples, int gpus, int machines = 1) {
   Topology topology = make_cluster("dgx-a100", machines);
-  topology.set_collectives(samples);
+  topology.facts().collectives = samples;
   EngineOptions options;
   options.topology = std::make_shared<const Topology>(std::move(topology));
   options.workers.clear();

@@ -113,7 +113,7 @@ Record all_reduce_of_hosts(int hosts, std::int64_t bytes, CollectiveFidelity fid
   star.workers = hosts;
   EngineOptions options;
   const std::shared_ptr<Topology> topology = make_star(star);
-  topology->set_exchanges_in_turn(in_turn);
+  topology->facts().exchanges_in_turn = in_turn;
   options.topology = topology;
   options.collectives = fidelity;
   options.workers.clear();

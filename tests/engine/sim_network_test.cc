@@ -85,7 +85,7 @@ TEST_F(SimNetworkTest, ManyEqualFlowsCostNoMoreThanOne) {
 // Returns how long these transfers take together, where machines send to each other in turn, in times of one alone.
 double times_of_one(const std::vector<Network::Pair>& pairs, bool together) {
   const std::shared_ptr<Topology> topology = make_star({.workers = 4, .latency_s = 0, .slow = {3}});
-  topology->set_exchanges_in_turn(true);
+  topology->facts().exchanges_in_turn = true;
   Router router(*topology);
   std::vector<HostSpec> hosts;
   for (int worker = 0; worker < 4; ++worker) {
@@ -122,7 +122,7 @@ TEST(SimExchanges, InTurnHalveTheRateOfMachinesThatSendToEachOther) {
 // other, or one alone.
 std::vector<std::pair<double, double>> ends_of(double share_spread, int flows, int rounds) {
   const std::shared_ptr<Topology> topology = make_star({.workers = 3, .latency_s = 0});
-  topology->set_share_spread(share_spread);
+  topology->facts().share_spread = share_spread;
   Router router(*topology);
   const std::vector<HostSpec> hosts = {{2, 1}, {4, 1}, {6, 1}};
   Simulation simulation(*topology, router, hosts);

@@ -367,7 +367,7 @@ TEST(SimSymmetry, ValuesAndSeedsTakeEveryWorker) {
   EXPECT_EQ(begun, kWorkers);
   options = alike_workers();
   auto in_turn = std::make_shared<Topology>(*options.topology);
-  in_turn->set_exchanges_in_turn(true);
+  in_turn->facts().exchanges_in_turn = true;
   options.topology = in_turn;
   run_to_the_end(
       options, [](Worker& worker) { all_reduce_once(worker); }, &begun);

@@ -107,11 +107,11 @@ TEST(ScenarioReader, TheHashOfALargeClusterHasAllThatDecidesItsTimes) {
   };
   const std::string hash = hash_with([](Topology&) {});
   EXPECT_EQ(hash, hash_with([](Topology&) {}));
-  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_p2p(false); }));
-  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_exchanges_in_turn(true); }));
-  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_share_spread(0.5); }));
-  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_nvlink_domain(9); }));
-  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_collectives({{"all_reduce", 8, 1e6, 1e-3}}); }));
+  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.facts().p2p = false; }));
+  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.facts().exchanges_in_turn = true; }));
+  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.facts().share_spread = 0.5; }));
+  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.facts().nvlink_domain = 9; }));
+  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.facts().collectives = {{"all_reduce", 8, 1e6, 1e-3}}; }));
   EXPECT_NE(hash, hash_with([](Topology& topology) {
               const LinkIndex last = topology.machine_links() - 1;
               LinkModel slower = topology.link_model(last);

@@ -53,11 +53,11 @@ std::shared_ptr<Topology> one_by_one(const Topology& topology) {
     const Link link = topology.link(index);
     made->add_link(link.from, link.to, link.model, link.direction);
   }
-  for (const CollectiveSample& sample : topology.collectives()) made->add_collective(sample);
-  made->set_p2p(topology.p2p());
-  made->set_nvlink_domain(topology.nvlink_domain());
-  made->add_notes(topology.notes());
-  made->set_stated_keys(topology.stated_keys());
+  for (const CollectiveSample& sample : topology.facts().collectives) made->facts().collectives.push_back(sample);
+  made->facts().p2p = topology.facts().p2p;
+  made->facts().nvlink_domain = topology.facts().nvlink_domain;
+  made->facts().add_notes(topology.facts().notes);
+  made->facts().stated_keys = topology.facts().stated_keys;
   return made;
 }
 

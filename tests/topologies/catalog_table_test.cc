@@ -26,11 +26,11 @@ std::string links_text(const Topology& topology, NodeIndex gpu) {
     has_switch = has_switch || topology.node(other).kind == NodeKind::nvswitch;
     (link.model->kind == LinkKind::nvlink ? nvlink : pcie) += link.model->bandwidth_bytes_per_s.value;
   }
-  const bool is_rack = topology.nvlink_domain() > 1;
+  const bool is_rack = topology.facts().nvlink_domain > 1;
   if (nvlink > 0 && is_rack)
-    return fmt::format("NVSwitch of {} machines, {}", topology.nvlink_domain(), rate_text(nvlink));
+    return fmt::format("NVSwitch of {} machines, {}", topology.facts().nvlink_domain, rate_text(nvlink));
   if (nvlink > 0) return (has_switch ? "NVSwitch, " : "direct, ") + rate_text(nvlink);
-  return "host, " + rate_text(pcie) + (topology.p2p() ? "" : ", no P2P");
+  return "host, " + rate_text(pcie) + (topology.facts().p2p ? "" : ", no P2P");
 }
 
 std::string row_of(const std::string& name) {

@@ -84,8 +84,8 @@ TEST(NcclXml, GpusThatNvlinkJoinsReachEachOthersMemory) {
     return parsed(cpu(0, pci("0000:10:00.0", a100, "<gpu dev=\"0\" sm=\"80\">" + links + "</gpu>", "", "") +
                              pci("0000:20:00.0", a100, "<gpu dev=\"1\" sm=\"80\"/>", "", "")));
   };
-  EXPECT_TRUE(machine(nvlink("0000:20:00.0", 12, "0x030200")).p2p());
-  EXPECT_FALSE(machine("").p2p());
+  EXPECT_TRUE(machine(nvlink("0000:20:00.0", 12, "0x030200")).facts().p2p);
+  EXPECT_FALSE(machine("").facts().p2p);
 }
 
 TEST(NcclXml, OrdersGpusByDevWithoutRanks) {

@@ -50,7 +50,7 @@ TEST(NodeOverrides, ChangeOneDevice) {
   EXPECT_EQ(slow.op_overhead_s.value, usual.op_overhead_s.value * 2);
   EXPECT_EQ(slow.launch_overhead_s.value, usual.launch_overhead_s.value) << "the host's time";
   EXPECT_THAT(slow.peak_flops_per_s.at(DType::bf16).source, HasSubstr("slowed down by 2 in c.yaml"));
-  EXPECT_THAT(topology.notes(), ElementsAre("overridden: w1.gpu3: slowdown 2"));
+  EXPECT_THAT(topology.facts().notes, ElementsAre("overridden: w1.gpu3: slowdown 2"));
 }
 
 TEST(NodeOverrides, ChangeWhatAPatternNames) {
@@ -221,18 +221,18 @@ TEST(NodeOverrides, MachinesThatAreChangedInOneWayStayAlike) {
 
 TEST(Variants, HaveTheKeysOfAMachine) {
   const Topology rack = parse_topology_yaml("schema_version: 1\nbased_on: gb200-nvl72\nnvlink_domain: 9\n", "v.yaml");
-  EXPECT_EQ(rack.nvlink_domain(), 9);
+  EXPECT_EQ(rack.facts().nvlink_domain, 9);
   const Topology kept = parse_topology_yaml("schema_version: 1\nbased_on: gb200-nvl72\n", "v.yaml");
-  EXPECT_EQ(kept.nvlink_domain(), 18);
+  EXPECT_EQ(kept.facts().nvlink_domain, 18);
   const Topology tcp = parse_topology_yaml(
       "schema_version: 1\nbased_on: gb200-nvl72\nexchanges: in_turn\nshare_spread: 0.25\np2p: false\n", "v.yaml");
-  EXPECT_TRUE(tcp.exchanges_in_turn());
-  EXPECT_EQ(tcp.share_spread(), 0.25);
-  EXPECT_FALSE(tcp.p2p());
+  EXPECT_TRUE(tcp.facts().exchanges_in_turn);
+  EXPECT_EQ(tcp.facts().share_spread, 0.25);
+  EXPECT_FALSE(tcp.facts().p2p);
   const Topology cluster = parse_topology_yaml(
       "schema_version: 1\ncluster: {node: hgx-h100, workers: 2}\nexchanges: in_turn\nshare_spread: 0.25\n", "c.yaml");
-  EXPECT_TRUE(cluster.exchanges_in_turn());
-  EXPECT_EQ(cluster.share_spread(), 0.25);
+  EXPECT_TRUE(cluster.facts().exchanges_in_turn);
+  EXPECT_EQ(cluster.facts().share_spread, 0.25);
 }
 
 TEST(Variants, ADomainIsOfOneMachine) {

@@ -96,11 +96,11 @@ TEST(NvidiaSmi, GpusThatNvlinkJoinsReachEachOthersMemory) {
     return import_text("\tGPU0\tGPU1\nGPU0\t X \t" + path + "\nGPU1\t" + path + "\t X \n", "smi.txt", options);
   };
   const ImportedTopology bridged = with("NV12");
-  EXPECT_TRUE(bridged.topology.p2p());
+  EXPECT_TRUE(bridged.topology.facts().p2p);
   EXPECT_EQ(rate_between(bridged.topology, "w0.gpu0", "w0.gpu1"), 240e9);
   EXPECT_THAT(bridged.notes, testing::Not(Contains(HasSubstr("memory"))));
   const ImportedTopology plain = with("SYS");
-  EXPECT_FALSE(plain.topology.p2p());
+  EXPECT_FALSE(plain.topology.facts().p2p);
   EXPECT_THAT(plain.notes, Contains("smi.txt: assumed: GPUs do not reach each other's memory, as in "
                                     "a100-pcie-4gpu-nop2p"));
 }

@@ -33,7 +33,7 @@ TEST(Price, AmountsHaveThreeDigitsOrCents) {
 
 TEST(Price, OfAMachineIsThatOfEachMachineOfACluster) {
   const auto price_of = [](const std::string& text) {
-    return parse_topology_yaml("schema_version: 1\n" + text, "t.yaml").price();
+    return parse_topology_yaml("schema_version: 1\n" + text, "t.yaml").facts().price;
   };
   EXPECT_EQ(price_of("cluster: {node: hgx-h100, workers: 2}"), std::nullopt);
   EXPECT_EQ(price_of("price: 98 $/h\ncluster: {node: hgx-h100, workers: 2}")->per_hour, 98);

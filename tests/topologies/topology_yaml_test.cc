@@ -93,21 +93,21 @@ TEST(TopologyYaml, ReadsTheGraph) {
   EXPECT_EQ(topology.node(node_named(topology, "s")).worker, kNoWorker);
   EXPECT_EQ(topology.link_count(), 4u);
   EXPECT_EQ(topology.link(2).direction, Direction::half_duplex);
-  ASSERT_EQ(topology.collectives().size(), 2u);
-  EXPECT_EQ(topology.collectives()[0].nodes, 1);
-  EXPECT_EQ(topology.collectives()[1].nodes, 2);
-  EXPECT_EQ(topology.collectives()[1].algorithm, "ring \"LL\"");
-  EXPECT_EQ(topology.collectives()[0].bytes, 1048576.0);
+  ASSERT_EQ(topology.facts().collectives.size(), 2u);
+  EXPECT_EQ(topology.facts().collectives[0].nodes, 1);
+  EXPECT_EQ(topology.facts().collectives[1].nodes, 2);
+  EXPECT_EQ(topology.facts().collectives[1].algorithm, "ring \"LL\"");
+  EXPECT_EQ(topology.facts().collectives[0].bytes, 1048576.0);
   ASSERT_EQ(topology.node(0).device->rates.size(), 1u);
   EXPECT_EQ(topology.node(0).device->rates[0].gemm[0].flops_per_s, 1.23456789e9);
 }
 
 TEST(TopologyYaml, ReadsWhatCollectiveAndKernelModelsNeed) {
   const Topology topology = parse_topology_yaml(kEverything, "t.yaml");
-  EXPECT_FALSE(topology.p2p());
-  EXPECT_TRUE(topology.exchanges_in_turn());
-  EXPECT_EQ(topology.share_spread(), 0.25);
-  EXPECT_EQ(topology.nvlink_domain(), 4);
+  EXPECT_FALSE(topology.facts().p2p);
+  EXPECT_TRUE(topology.facts().exchanges_in_turn);
+  EXPECT_EQ(topology.facts().share_spread, 0.25);
+  EXPECT_EQ(topology.facts().nvlink_domain, 4);
   const DeviceModel& gpu = *topology.node(0).device;
   EXPECT_EQ(gpu.architecture, "gfx90a");
   EXPECT_EQ(gpu.multiprocessors, 104);
@@ -154,9 +154,9 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   EXPECT_EQ(after.multiprocessors, before.multiprocessors);
   EXPECT_EQ(second.node(2).port->transport, first.node(2).port->transport);
   expect_equal(second.node(2).port->hop_latency_s, first.node(2).port->hop_latency_s);
-  EXPECT_EQ(second.p2p(), first.p2p());
-  EXPECT_EQ(second.exchanges_in_turn(), first.exchanges_in_turn());
-  EXPECT_EQ(second.share_spread(), first.share_spread());
+  EXPECT_EQ(second.facts().p2p, first.facts().p2p);
+  EXPECT_EQ(second.facts().exchanges_in_turn, first.facts().exchanges_in_turn);
+  EXPECT_EQ(second.facts().share_spread, first.facts().share_spread);
   expect_equal(after.graph_launch_overhead_s, before.graph_launch_overhead_s);
   expect_equal(after.graph_op_overhead_s, before.graph_op_overhead_s);
   expect_equal(after.collective_slowdown, before.collective_slowdown);
@@ -187,9 +187,9 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   EXPECT_EQ(after.rates[0].copy[0].bytes_per_s, before.rates[0].copy[0].bytes_per_s);
   EXPECT_EQ(after.rates[0].op_overhead_s, 2.5e-6);
   EXPECT_EQ(after.rates[0].launch_overhead_s, 3e-6);
-  EXPECT_EQ(second.measured_with(), first.measured_with());
-  EXPECT_EQ(first.measured_with().at("gpus"), "two \"GPUs\"");
-  EXPECT_EQ(second.collectives()[0].time_s, first.collectives()[0].time_s);
+  EXPECT_EQ(second.facts().measured_with, first.facts().measured_with);
+  EXPECT_EQ(first.facts().measured_with.at("gpus"), "two \"GPUs\"");
+  EXPECT_EQ(second.facts().collectives[0].time_s, first.facts().collectives[0].time_s);
 }
 
 TEST(TopologyYaml, WritesAwkwardNumbersExactly) {
@@ -237,7 +237,7 @@ TEST(TopologyYaml, AFabricStatesItsTransportAndWhatItsSoftwareAdds) {
       "schema_version: 1\np2p: false\n"
       "cluster: {node: hgx-h100, workers: 2, fabric: {kind: switch, transport: tcpx, hop_latency: 300us}}\n",
       "t.yaml");
-  EXPECT_FALSE(topology.p2p());
+  EXPECT_FALSE(topology.facts().p2p);
   const LinkModel& port = *topology.node(node_named(topology, "w1.nic7")).port;
   EXPECT_EQ(port.transport, "tcpx");
   EXPECT_EQ(port.hop_latency_s.value, 300e-6);
@@ -274,7 +274,7 @@ TEST(TopologyYaml, AVariantReplacesFiguresAndLeavesNodesOut) {
   EXPECT_EQ(topology.node_count(), base.node_count() - 2);
   EXPECT_EQ(topology.link_count(), base.link_count() - 3);
   EXPECT_FALSE(topology.find("gpu7"));
-  EXPECT_FALSE(topology.p2p());
+  EXPECT_FALSE(topology.facts().p2p);
   const DeviceModel& gpu = *topology.node(node_named(topology, "gpu6")).device;
   EXPECT_EQ(gpu.name, "Slow");
   EXPECT_EQ(gpu.memory_bytes.value, 40e9);
@@ -301,7 +301,7 @@ TEST(TopologyYaml, AVariantOfAVariantAndAClusterOfIt) {
   const Topology topology = parse_topology_yaml("schema_version: 1\ncluster: {node: ./tandem_b.yaml, workers: 2}\n",
                                                 (folder / "c.yaml").string());
   EXPECT_EQ(topology.nodes_of(1, NodeKind::nic).size(), 2u);
-  EXPECT_FALSE(topology.p2p());
+  EXPECT_FALSE(topology.facts().p2p);
   std::filesystem::remove(folder / "tandem_a.yaml");
   std::filesystem::remove(folder / "tandem_b.yaml");
 }

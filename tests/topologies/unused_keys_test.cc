@@ -24,7 +24,7 @@ const std::filesystem::path kMade = TANDEM_SOURCE_DIR "/tests/topologies/samples
 
 std::vector<std::string> notes_of(const std::string& text, const std::string& file = "f") {
   const ImportedTopology imported = import_text(text, file, {});
-  EXPECT_EQ(imported.topology.notes(), imported.notes);
+  EXPECT_EQ(imported.topology.facts().notes, imported.notes);
   return imported.notes;
 }
 
@@ -179,11 +179,11 @@ TEST(UnusedKeys, AnIbnetdiscoverMayBeGroupedAndHaveRouters) {
 TEST(UnusedKeys, NotesOfAMachineAndOfAFabricReachTheirCluster) {
   const std::string text = "schema_version: 1\ncluster: {node: gb200-nvl72, fabric: ./topology.conf}\n";
   const Topology cluster = parse_topology_yaml(text, (kMade / "c.yaml").string());
-  EXPECT_THAT(cluster.notes(), Contains(HasSubstr("hosts, in their order, share an NVLink domain")));
+  EXPECT_THAT(cluster.facts().notes, Contains(HasSubstr("hosts, in their order, share an NVLink domain")));
   const Topology machines = parse_topology_yaml(
       "schema_version: 1\ncluster: {node: ./nvidia_smi.txt, gpu: h100, workers: 2}\n", (kMade / "c.yaml").string());
-  EXPECT_EQ(machines.notes(), import_topology(kMade / "nvidia_smi.txt", {.gpu = "h100"}).notes);
-  EXPECT_THAT(machines.notes(), Not(IsEmpty()));
+  EXPECT_EQ(machines.facts().notes, import_topology(kMade / "nvidia_smi.txt", {.gpu = "h100"}).notes);
+  EXPECT_THAT(machines.facts().notes, Not(IsEmpty()));
 }
 
 // --- Machines ---
@@ -246,16 +246,16 @@ TEST(NvlinkDomain, OfADescribedMachineIsThatOfItsRack) {
   std::string tray = read_input_file(kMade / "gb300_two_trays.xml");
   tray = tray.substr(0, tray.find("  <cpu host_hash=\"0x2222")) + "</system>";
   const ImportedTopology dump = import_text(tray, "tray.xml", {});
-  EXPECT_EQ(dump.topology.nvlink_domain(), 18);
+  EXPECT_EQ(dump.topology.facts().nvlink_domain, 18);
   EXPECT_THAT(dump.notes, Contains(HasSubstr("18 of which share one NVLink domain")));
   const std::string smi = "GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X NV18 0-71 0\nGPU1 NV18 X 0-71 0\n";
-  EXPECT_EQ(import_text(smi, "smi.txt", {.complete_with = "gb200-nvl72"}).topology.nvlink_domain(), 1)
+  EXPECT_EQ(import_text(smi, "smi.txt", {.complete_with = "gb200-nvl72"}).topology.facts().nvlink_domain, 1)
       << "two GPUs may have direct links";
   const std::string more =
       "GPU0 GPU1 GPU2 CPU Affinity NUMA Affinity\nGPU0 X NV18 NV18 0-71 0\nGPU1 NV18 X NV18 0-71 0\nGPU2 NV18 NV18 X "
       "0-71 "
       "0\n";
-  EXPECT_EQ(import_text(more, "smi.txt", {.complete_with = "gb200-nvl72"}).topology.nvlink_domain(), 18);
+  EXPECT_EQ(import_text(more, "smi.txt", {.complete_with = "gb200-nvl72"}).topology.facts().nvlink_domain, 18);
 }
 
 TEST(UnusedKeys, AGpuWithoutNvlinkIsNamedOnWhicheverMachineItIs) {

@@ -28,18 +28,13 @@ class ClusterBuilder {
       require(node_.node(index).worker == 0, node_, "node '" + node_.node(index).name + "' is outside the machine");
     }
     if (workers_ > 1) find_ports();
-    if (workers_ > 1 && node_.nvlink_domain() == 1) {
+    if (workers_ > 1 && node_.facts().nvlink_domain == 1) {
       topology_.add_machines(connected_machine(), workers_);
     } else {
       for (int worker = 0; worker < workers_; ++worker) add_worker(worker);
     }
-    for (const CollectiveSample& sample : node_.collectives()) topology_.add_collective(sample);
-    topology_.set_measured_with(node_.measured_with());
-    topology_.set_p2p(node_.p2p());
-    topology_.set_price(node_.price());
-    topology_.set_exchanges_in_turn(node_.exchanges_in_turn());
-    topology_.set_share_spread(node_.share_spread());
-    topology_.add_notes(node_.notes());
+    topology_.facts() = node_.facts();
+    topology_.facts().nvlink_domain = 1;  // they are joined here
     if (workers_ > 1) add_fabric();
     return std::move(topology_);
   }
@@ -66,7 +61,8 @@ class ClusterBuilder {
   void add_worker(int worker) {
     std::vector<NodeIndex>& places = places_.emplace_back();
     for (NodeIndex index = 0; index < node_.node_count(); ++index) {
-      const bool is_shared = workers_ > 1 && node_.nvlink_domain() > 1 && node_.node(index).kind == NodeKind::nvswitch;
+      const bool is_shared =
+          workers_ > 1 && node_.facts().nvlink_domain > 1 && node_.node(index).kind == NodeKind::nvswitch;
       places.push_back(is_shared ? shared_switch(worker, index) : add_part(worker, index));
     }
     for (LinkIndex index = 0; index < node_.link_count(); ++index) {
@@ -107,7 +103,7 @@ class ClusterBuilder {
 
   // Returns the NVSwitch of a worker's NVLink domain.
   NodeIndex shared_switch(int worker, NodeIndex index) {
-    const auto [place, is_new] = shared_.try_emplace({worker / node_.nvlink_domain(), index}, 0);
+    const auto [place, is_new] = shared_.try_emplace({worker / node_.facts().nvlink_domain, index}, 0);
     if (is_new) {
       Node node = node_.node(index);
       node.name = "fabric.nvswitch" + std::to_string(shared_.size() - 1);

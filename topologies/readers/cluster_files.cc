@@ -56,8 +56,8 @@ std::optional<Topology> read_cluster_of_files(const YamlReader& cluster, const T
     }
     if (!cluster.diagnostics().empty()) return std::nullopt;
     Topology topology = compose_cluster(&machine, description, hosts, name, file->string(), notes);
-    topology.add_notes(machine.notes());
-    topology.add_notes(notes);
+    topology.facts().add_notes(machine.facts().notes);
+    topology.facts().add_notes(notes);
     return topology;
   } catch (const InputError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) cluster.diagnostics().add(diagnostic);

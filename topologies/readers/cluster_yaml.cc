@@ -225,7 +225,7 @@ std::optional<Topology> read_cluster(const YamlReader& cluster, const std::strin
   const bool needs_workers = !has_fabric_file(cluster) && !cluster.has("hosts");
   const YamlReader workers = needs_workers ? cluster.required("workers") : cluster.optional("workers");
   auto topology = read_cluster_of(cluster, workers.integer(1, 1 << 20, 1), name, depth);
-  if (topology) topology->set_stated_keys(stated_keys_of(cluster, *topology));
+  if (topology) topology->facts().stated_keys = stated_keys_of(cluster, *topology);
   return topology;
 }
 

@@ -54,7 +54,7 @@ class Builder {
     add_links();
     problems_.throw_if_any();
     add_processors();
-    if (borrowed_.machine) topology_.set_nvlink_domain(nvlink_domain_as_in(*borrowed_.machine, topology_));
+    if (borrowed_.machine) topology_.facts().nvlink_domain = nvlink_domain_as_in(*borrowed_.machine, topology_);
     return {std::move(topology_), std::move(notes_)};
   }
 

@@ -79,19 +79,19 @@ class Composer {
       }
       if (nics_.empty()) refuse(file_, "machine '" + machine->name() + "' has no NIC with a known port");
       port_ = plain->node(nics_.front()).port;
-      if (machine->nvlink_domain() > 1 && hosts_.size() > 1) {
-        add_domains(topology, *plain, static_cast<std::size_t>(machine->nvlink_domain()));
+      if (machine->facts().nvlink_domain > 1 && hosts_.size() > 1) {
+        add_domains(topology, *plain, static_cast<std::size_t>(machine->facts().nvlink_domain));
       } else {
         topology.add_machines(plain, static_cast<int>(hosts_.size()));
       }
       for (const NodeIndex nic : nics_) ports_of_machine_.push_back(plain->node(nic).port);
-      for (const CollectiveSample& sample : machine->collectives()) {
-        if (sample.nodes == 1) topology.add_collective(sample);
+      for (const CollectiveSample& sample : machine->facts().collectives) {
+        if (sample.nodes == 1) topology.facts().collectives.push_back(sample);
       }
-      topology.set_p2p(machine->p2p());
-      topology.set_exchanges_in_turn(machine->exchanges_in_turn());
-      topology.set_share_spread(machine->share_spread());
-      topology.set_price(machine->price());
+      topology.facts().p2p = machine->facts().p2p;
+      topology.facts().exchanges_in_turn = machine->facts().exchanges_in_turn;
+      topology.facts().share_spread = machine->facts().share_spread;
+      topology.facts().price = machine->facts().price;
     }
     add_hosts(topology, machine != nullptr);
     add_switches(topology);

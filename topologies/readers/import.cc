@@ -185,7 +185,7 @@ Borrowed borrow(const ImportOptions& options, const std::string& file, const Pci
 }
 
 bool p2p_as_in(const Topology& other, const Topology& topology) {
-  if (other.p2p()) return true;
+  if (other.facts().p2p) return true;
   for (LinkIndex index = 0; index < topology.link_count(); ++index) {
     if (topology.link_model(index).kind == LinkKind::nvlink) return true;
   }
@@ -194,7 +194,7 @@ bool p2p_as_in(const Topology& other, const Topology& topology) {
 
 int nvlink_domain_as_in(const Topology& other, const Topology& topology) {
   const bool has_switch = topology.worker_count() == 1 && !topology.nodes_of(0, NodeKind::nvswitch).empty();
-  return has_switch ? other.nvlink_domain() : 1;
+  return has_switch ? other.facts().nvlink_domain : 1;
 }
 
 std::string remark_on_other_gpus(const DeviceModel& own, const std::string& machine, const DeviceModel& others) {

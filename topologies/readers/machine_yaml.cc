@@ -62,14 +62,7 @@ Topology without_nodes(const Topology& machine, const std::set<NodeIndex>& remov
     if (removed.contains(link.from) || removed.contains(link.to)) continue;
     copy.add_link(places[link.from], places[link.to], link.model, link.direction);
   }
-  for (const CollectiveSample& sample : machine.collectives()) copy.add_collective(sample);
-  copy.set_measured_with(machine.measured_with());
-  copy.set_p2p(machine.p2p());
-  copy.set_exchanges_in_turn(machine.exchanges_in_turn());
-  copy.set_share_spread(machine.share_spread());
-  copy.set_nvlink_domain(machine.nvlink_domain());
-  copy.set_price(machine.price());
-  copy.add_notes(machine.notes());
+  copy.facts() = machine.facts();
   return copy;
 }
 
@@ -153,7 +146,7 @@ std::optional<Topology> read_variant(const YamlReader& map, const std::string& n
   if (domain && variant.worker_count() > 1) domain.error("is of one machine; this is a cluster, whose GPUs are joined");
   if (!map.diagnostics().empty()) return std::nullopt;
   if (!removed.empty()) variant = without_nodes(variant, removed, name);
-  if (domain) variant.set_nvlink_domain(shared_by);
+  if (domain) variant.facts().nvlink_domain = shared_by;
   return variant;
 }
 

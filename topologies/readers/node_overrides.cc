@@ -326,7 +326,7 @@ void Overrides::change(const Topology& plain, Topology& topology, Use use) const
     const Named& one = named.emplace_back(named_by(key.name, plain));
     if (use == Use::others && key.is_in_every_machine) continue;
     if (one.empty()) report_unknown(key.name, key.map, plain);
-    if (!one.names.empty()) topology.add_note(note_of(one, key.map));
+    if (!one.names.empty()) topology.facts().notes.push_back(note_of(one, key.map));
     add_elements(one.devices, devices);
     add_elements(one.ports, ports);
     add_elements(one.links, links);

@@ -257,10 +257,10 @@ class SmiReader {
     }
     add_nvlinks(devices);
     if (borrowed_.machine) {
-      topology_.set_p2p(p2p_as_in(*borrowed_.machine, topology_));
-      topology_.set_nvlink_domain(nvlink_domain_as_in(*borrowed_.machine, topology_));
+      topology_.facts().p2p = p2p_as_in(*borrowed_.machine, topology_);
+      topology_.facts().nvlink_domain = nvlink_domain_as_in(*borrowed_.machine, topology_);
     }
-    if (!topology_.p2p()) {
+    if (!topology_.facts().p2p) {
       notes_.push_back(
           fmt::format("{}: assumed: GPUs do not reach each other's memory, as in {}", file_, borrowed_.name));
     }

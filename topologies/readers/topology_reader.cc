@@ -67,7 +67,7 @@ ImportedTopology import_topology(const std::filesystem::path& path, const Import
   const std::string text = read_input_file(path);
   if (!is_own_topology(text)) return import_text(text, path.string(), options);
   Topology topology = parse_topology_yaml(text, path.string());
-  std::vector<std::string> notes = topology.notes();
+  std::vector<std::string> notes = topology.facts().notes;
   for (std::string& note : notes_of_unused(options)) notes.push_back(std::move(note));
   return {std::move(topology), std::move(notes)};
 }
@@ -81,7 +81,7 @@ ImportedTopology import_text(std::string_view text, const std::string& file, con
   const Format* format = format_of(text);
   if (format == nullptr) format = &kFormats.back();  // its reader says what is missing
   ImportedTopology imported = format->import(text, file, options);
-  imported.topology.add_notes(imported.notes);
+  imported.topology.facts().add_notes(imported.notes);
   return imported;
 }
 

@@ -49,8 +49,8 @@ class ExplicitForm {
     for (const YamlReader& sample : map_.optional("collectives").list()) read_collective(sample);
     std::map<std::string, std::string> facts;
     for (const auto& [name, fact] : map_.optional("measured_with").entries()) facts[name] = fact.text();
-    topology_.set_measured_with(std::move(facts));
-    topology_.set_nvlink_domain(map_.optional("nvlink_domain").integer(1, 1 << 16, 1));
+    topology_.facts().measured_with = std::move(facts);
+    topology_.facts().nvlink_domain = map_.optional("nvlink_domain").integer(1, 1 << 16, 1);
     if (const YamlReader overrides = map_.optional("overrides")) Overrides(overrides).apply(topology_);
     return std::move(topology_);
   }
@@ -127,7 +127,7 @@ class ExplicitForm {
     sample.nodes = map.optional("nodes").integer(1, 1 << 24, 1);
     if (sample.nodes > sample.devices) map.error("more nodes than devices");
     sample.algorithm = map.optional("algorithm").text();
-    topology_.add_collective(std::move(sample));
+    topology_.facts().collectives.push_back(std::move(sample));
   }
 
   const YamlReader& map_;
@@ -177,13 +177,13 @@ std::optional<Topology> read_topology_map(const YamlReader& map, const std::stri
 void read_common_keys(const YamlReader& map, Topology& topology) {
   const YamlReader p2p = map.optional("p2p"), exchanges = map.optional("exchanges");
   const YamlReader spread = map.optional("share_spread");
-  if (p2p) topology.set_p2p(p2p.boolean(true));
-  if (exchanges) topology.set_exchanges_in_turn(exchanges.one_of<bool>({{"at_once", false}, {"in_turn", true}}));
-  if (spread) topology.set_share_spread(spread.number({.least = 0, .most = 1}));
+  if (p2p) topology.facts().p2p = p2p.boolean(true);
+  if (exchanges) topology.facts().exchanges_in_turn = exchanges.one_of<bool>({{"at_once", false}, {"in_turn", true}});
+  if (spread) topology.facts().share_spread = spread.number({.least = 0, .most = 1});
   if (const YamlReader price = map.optional("price")) {
     const std::string text = price.text();
-    topology.set_price(parse_price(text));
-    if (!topology.price() && !text.empty()) {
+    topology.facts().price = parse_price(text);
+    if (!topology.facts().price && !text.empty()) {
       price.error(
           fmt::format("expected the price of one machine such as 2.4 $/h or 98 EUR/h, from 0 to {:.0f}, found '{}'",
                       kMostPerHour, text));

@@ -110,13 +110,13 @@ class Writer {
   void write() {
     line("schema_version: 1");
     line("name: {}", in_quotes(topology_.name()));
-    if (!topology_.p2p()) line("p2p: false");
-    if (topology_.exchanges_in_turn()) line("exchanges: in_turn");
-    if (topology_.share_spread() > 0) line("share_spread: {}", topology_.share_spread());
-    if (topology_.price()) line("price: {}", in_quotes(price_text(*topology_.price())));
-    if (topology_.nvlink_domain() > 1) line("nvlink_domain: {}", topology_.nvlink_domain());
-    if (!topology_.measured_with().empty()) line("measured_with:");
-    for (const auto& [name, fact] : topology_.measured_with()) line("  {}: {}", in_quotes(name), in_quotes(fact));
+    if (!topology_.facts().p2p) line("p2p: false");
+    if (topology_.facts().exchanges_in_turn) line("exchanges: in_turn");
+    if (topology_.facts().share_spread > 0) line("share_spread: {}", topology_.facts().share_spread);
+    if (topology_.facts().price) line("price: {}", in_quotes(price_text(*topology_.facts().price)));
+    if (topology_.facts().nvlink_domain > 1) line("nvlink_domain: {}", topology_.facts().nvlink_domain);
+    if (!topology_.facts().measured_with.empty()) line("measured_with:");
+    for (const auto& [name, fact] : topology_.facts().measured_with) line("  {}: {}", in_quotes(name), in_quotes(fact));
     if (!devices_.models().empty()) line("device_models:");
     for (const auto& model : devices_.models()) write_device(*model, devices_.of(model));
     if (!links_.models().empty()) line("link_models:");
@@ -125,8 +125,8 @@ class Writer {
     for (NodeIndex index = 0; index < topology_.node_count(); ++index) write_node(topology_.node(index));
     if (topology_.link_count() > 0) line("links:");
     for (LinkIndex index = 0; index < topology_.link_count(); ++index) write_link(topology_.link(index));
-    if (!topology_.collectives().empty()) line("collectives:");
-    for (const CollectiveSample& sample : topology_.collectives()) write_collective(sample);
+    if (!topology_.facts().collectives.empty()) line("collectives:");
+    for (const CollectiveSample& sample : topology_.facts().collectives) write_collective(sample);
   }
 
  private:

@@ -73,12 +73,12 @@ class Text {
     };
     line("  {}: {}, {}, {}", counted(topology_.worker_count(), "machine"), counted(count(NodeKind::gpu), "GPU"),
          counted(count(NodeKind::nic), "NIC"), counted(count(NodeKind::cpu), "processor"));
-    if (topology_.nvlink_domain() > 1) line("  {} machines share one NVSwitch", topology_.nvlink_domain());
-    if (topology_.price()) line("  a machine costs {}", price_text(*topology_.price()));
-    if (!topology_.p2p()) line("  GPUs do not reach each other's memory (p2p: false)");
-    if (topology_.exchanges_in_turn()) line("  two machines send to each other in turn (exchanges: in_turn)");
-    if (topology_.share_spread() > 0)
-      line("  transfers share links unevenly (share_spread: {})", topology_.share_spread());
+    if (topology_.facts().nvlink_domain > 1) line("  {} machines share one NVSwitch", topology_.facts().nvlink_domain);
+    if (topology_.facts().price) line("  a machine costs {}", price_text(*topology_.facts().price));
+    if (!topology_.facts().p2p) line("  GPUs do not reach each other's memory (p2p: false)");
+    if (topology_.facts().exchanges_in_turn) line("  two machines send to each other in turn (exchanges: in_turn)");
+    if (topology_.facts().share_spread > 0)
+      line("  transfers share links unevenly (share_spread: {})", topology_.facts().share_spread);
     std::map<std::string, int> switches;
     for (NodeIndex node = 0; node < topology_.node_count(); ++node) {
       if (topology_.worker(node) == kNoWorker) ++switches[std::string(name_of(topology_.kind(node)))];

@@ -128,7 +128,7 @@ std::unique_ptr<CollectiveAlgorithm> algorithm_for(const CollectiveGroup& group,
 
 // The flows of `fluid` go round a ring, so they do not show which machines send to each other at the same time.
 CollectiveFidelity fidelity_among_hosts(SimRun& run) {
-  const bool in_turn = run.simulation().platform().topology().exchanges_in_turn();
+  const bool in_turn = run.simulation().platform().topology().facts().exchanges_in_turn;
   return in_turn ? CollectiveFidelity::message : run.fidelity();
 }
 

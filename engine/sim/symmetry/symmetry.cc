@@ -17,7 +17,8 @@ Symmetry::Symmetry(const EngineOptions& options) : classes_(options), patterns_(
 bool Symmetry::is_possible(const EngineOptions& options) {
   return !options.alike.empty() && options.values.value_or(ValueMode::none) == ValueMode::none &&
          options.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid &&
-         !options.schedule_seed && !options.topology->exchanges_in_turn() && options.topology->share_spread() <= 0;
+         !options.schedule_seed && !options.topology->facts().exchanges_in_turn &&
+         options.topology->facts().share_spread <= 0;
 }
 
 bool Symmetry::begin_run() {

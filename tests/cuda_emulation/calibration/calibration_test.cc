@@ -46,12 +46,12 @@ TEST(EmulatedCalibration, MeasuresLogicalDevicesThatShareAGpu) {
   }
   EXPECT_EQ(measured.size(), 8U) << "four types, one device and two";
   EXPECT_EQ(gpu.memory_bytes.value, 64 << 20);
-  EXPECT_EQ(found.collectives().front().devices, 2);
-  EXPECT_THAT(found.measured_with().at("gpus"), HasSubstr("compute capability"));
-  EXPECT_EQ(found.measured_with().at("logical_devices"), "2 on 1");
-  EXPECT_TRUE(found.measured_with().contains("nccl"));
-  EXPECT_TRUE(found.measured_with().contains("cublas"));
-  EXPECT_THAT(found.measured_with().at("gpu_most_clocks"), HasSubstr("MHz"));
+  EXPECT_EQ(found.facts().collectives.front().devices, 2);
+  EXPECT_THAT(found.facts().measured_with.at("gpus"), HasSubstr("compute capability"));
+  EXPECT_EQ(found.facts().measured_with.at("logical_devices"), "2 on 1");
+  EXPECT_TRUE(found.facts().measured_with.contains("nccl"));
+  EXPECT_TRUE(found.facts().measured_with.contains("cublas"));
+  EXPECT_THAT(found.facts().measured_with.at("gpu_most_clocks"), HasSubstr("MHz"));
 }
 
 TEST(EmulatedCalibration, MeasuresGpusAndTheLinksBetweenThem) {

@@ -19,9 +19,9 @@ TEST(MachinePace, IsMeasuredOnAsManyCoresAsThereAre) {
 TEST(MachinePace, IsKeptAmongTheConditionsOfATopology) {
   Topology topology("machine");
   EXPECT_FALSE(pace_of(topology, 2));
-  topology.set_measured_with({{"date", "2026-11-26"}});
+  topology.facts().measured_with = {{"date", "2026-11-26"}};
   set_pace(topology, {.product_s = 1.5e-4, .exchange_s = 2.5e-5});
-  EXPECT_EQ(topology.measured_with().at("date"), "2026-11-26");
+  EXPECT_EQ(topology.facts().measured_with.at("date"), "2026-11-26");
   ASSERT_TRUE(pace_of(topology, 2));
   EXPECT_DOUBLE_EQ(pace_of(topology, 2)->product_s, 1.5e-4);
   EXPECT_DOUBLE_EQ(pace_of(topology, 2)->exchange_s, 2.5e-5);
@@ -29,7 +29,7 @@ TEST(MachinePace, IsKeptAmongTheConditionsOfATopology) {
 
 TEST(MachinePace, WordsOfSomebodyElseAreNone) {
   Topology topology("machine");
-  topology.set_measured_with({{"pace: products", "brisk"}});
+  topology.facts().measured_with = {{"pace: products", "brisk"}};
   EXPECT_FALSE(pace_of(topology, 2));
 }
 
@@ -57,7 +57,7 @@ Topology measured_machine() {
                               .copy_many_bytes_per_s = 2e9 * devices});
   }
   topology.add_node({.name = "w0.cpu0", .kind = NodeKind::cpu, .worker = 0, .device = device});
-  topology.add_collective({.operation = "all_reduce", .devices = 2, .bytes = 1e6, .time_s = 1e-3});
+  topology.facts().collectives.push_back({.operation = "all_reduce", .devices = 2, .bytes = 1e6, .time_s = 1e-3});
   set_pace(topology, {.product_s = 1e-4, .exchange_s = 2e-5});
   return topology;
 }
@@ -97,9 +97,9 @@ TEST(MachinePace, AMachineAtAnotherPaceTakesThatMuchLonger) {
   EXPECT_DOUBLE_EQ(device->memory_bandwidth_bytes_per_s.value, 0.5e10);
   EXPECT_DOUBLE_EQ(device->in_use[1].memory_bytes_per_s, 6e9 / 4);
   EXPECT_DOUBLE_EQ(device->in_use[1].copy_many_bytes_per_s, 4e9 / 4);
-  EXPECT_DOUBLE_EQ(changed.collectives().at(0).time_s, 3e-3);
+  EXPECT_DOUBLE_EQ(changed.facts().collectives.at(0).time_s, 3e-3);
   now.update_s = now.exchange_s = 0;  // not measured
-  EXPECT_DOUBLE_EQ(at_pace(topology, usual, now).collectives().at(0).time_s, 1e-3);
+  EXPECT_DOUBLE_EQ(at_pace(topology, usual, now).facts().collectives.at(0).time_s, 1e-3);
 }
 
 TEST(MachinePace, ChangesAreSaidInWords) {

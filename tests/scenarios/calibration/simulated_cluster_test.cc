@@ -76,7 +76,7 @@ const LinkModel& link_of(const Topology& topology, const std::string& id) {
 
 double collective_s(const Topology& topology, const std::string& operation, int devices, int nodes) {
   double largest = 0, time_s = 0;
-  for (const CollectiveSample& sample : topology.collectives()) {
+  for (const CollectiveSample& sample : topology.facts().collectives) {
     if (sample.operation != operation || sample.devices != devices || sample.nodes != nodes) continue;
     if (sample.bytes > largest) largest = sample.bytes, time_s = sample.time_s;
   }
@@ -131,14 +131,14 @@ TEST(SimulatedCluster, CarriesTrafficAsTheMeasuredOneDoes) {
   for (const TrafficCheck& check : found.traffic) {
     EXPECT_THAT(check.simulated_bytes_per_s, near(check.measured_bytes_per_s, 0.02)) << check.what;
   }
-  EXPECT_FALSE(found.topology.exchanges_in_turn());
+  EXPECT_FALSE(found.topology.facts().exchanges_in_turn);
   EXPECT_LT(found.traffic[3].measured_bytes_per_s, 0.5 * kRate) << "all share the port of one";
 }
 
 // The third machine is the slow one, whose copies leave the port of the first one free for others.
 TEST(SimulatedCluster, FindsThatDirectionsShareTheirRate) {
   const ClusterCalibration found = calibrated_cluster(star(3, Direction::half_duplex));
-  EXPECT_FALSE(found.topology.exchanges_in_turn());
+  EXPECT_FALSE(found.topology.facts().exchanges_in_turn);
   EXPECT_THAT(link_of(found.topology, "w0_port").bandwidth_bytes_per_s.value, near(kRate, 0.01));
   for (const TrafficCheck& check : found.traffic) {
     EXPECT_THAT(check.simulated_bytes_per_s, near(check.measured_bytes_per_s, 0.02)) << check.what;
@@ -149,9 +149,9 @@ TEST(SimulatedCluster, FindsThatDirectionsShareTheirRate) {
 TEST(SimulatedCluster, FindsThatMachinesSendToEachOtherInTurn) {
   for (const int machines : {2, 3, 4}) {
     const auto topology = star(machines);
-    topology->set_exchanges_in_turn(true);
+    topology->facts().exchanges_in_turn = true;
     const ClusterCalibration found = calibrated_cluster(topology);
-    EXPECT_TRUE(found.topology.exchanges_in_turn());
+    EXPECT_TRUE(found.topology.facts().exchanges_in_turn);
     EXPECT_THAT(link_of(found.topology, "w0_sends").bandwidth_bytes_per_s.value,
                 near(machines == 2 ? kSlowRate : kRate, 0.01));
     for (const TrafficCheck& check : found.traffic) {
@@ -162,13 +162,13 @@ TEST(SimulatedCluster, FindsThatMachinesSendToEachOtherInTurn) {
 }
 
 TEST(SimulatedCluster, FindsHowUnevenlyCopiesShareAPort) {
-  EXPECT_EQ(calibrated(4).topology.share_spread(), 0);
+  EXPECT_EQ(calibrated(4).topology.facts().share_spread, 0);
   const auto topology = star(5);  // each has a quarter of the port, less than the slow machine's rate
-  topology->set_share_spread(0.4);
+  topology->facts().share_spread = 0.4;
   const ClusterCalibration found = calibrated_cluster(topology);
-  EXPECT_THAT(found.topology.share_spread(), near(0.4, 0.35)) << "from 45 copies";
+  EXPECT_THAT(found.topology.facts().share_spread, near(0.4, 0.35)) << "from 45 copies";
   EXPECT_THAT(link_of(found.topology, "w0_sends").bandwidth_bytes_per_s.value, near(kRate, 0.01));
-  EXPECT_FALSE(found.topology.exchanges_in_turn());
+  EXPECT_FALSE(found.topology.facts().exchanges_in_turn);
 }
 
 TEST(SimulatedCluster, IsWrittenAndReadBack) {

@@ -208,8 +208,8 @@ TEST(SimulatedMachine, KnowsThatLogicalDevicesShareOneGpu) {
   EXPECT_THAT(largest_rate(shared), about(kPeak)) << "of the GPU, which the two divide";
   EXPECT_THAT(shared.memory.back().bytes_per_s, about(kMemory));
   EXPECT_THAT(shared.op_overhead_s, about(3e-6));
-  ASSERT_FALSE(found.collectives().empty());
-  EXPECT_EQ(found.collectives().front().devices, 2);
+  ASSERT_FALSE(found.facts().collectives.empty());
+  EXPECT_EQ(found.facts().collectives.front().devices, 2);
 }
 
 // A replica's work, large and small, of sizes between those that are measured.
@@ -280,9 +280,9 @@ TEST(SimulatedMachine, IsWrittenAndReadBack) {
   const Topology found = calibrated(machine(2), 3);
   const Topology read = parse_topology_yaml(written(found), "found.yaml");
   EXPECT_EQ(written(read), written(found));
-  EXPECT_EQ(read.measured_with().at("engine"), "sim");
-  EXPECT_EQ(read.measured_with().at("logical_devices"), "3 on 2");
-  EXPECT_EQ(read.measured_with().at("processor"), "test CPU");
+  EXPECT_EQ(read.facts().measured_with.at("engine"), "sim");
+  EXPECT_EQ(read.facts().measured_with.at("logical_devices"), "3 on 2");
+  EXPECT_EQ(read.facts().measured_with.at("processor"), "test CPU");
 }
 
 TEST(SimulatedMachine, OfProcessorsAloneGivesBackTheirs) {

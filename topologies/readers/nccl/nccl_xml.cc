@@ -71,14 +71,14 @@ ImportedTopology Importer::import() {
   connect_cpus();
   ImportedTopology imported{build_topology(graph_, document_.file()), {}};
   if (machine_ && hosts_.size() == 1) {
-    imported.topology.set_p2p(p2p_as_in(*machine_, imported.topology));
-    imported.topology.set_nvlink_domain(nvlink_domain_as_in(*machine_, imported.topology));
-    if (!imported.topology.p2p()) {
+    imported.topology.facts().p2p = p2p_as_in(*machine_, imported.topology);
+    imported.topology.facts().nvlink_domain = nvlink_domain_as_in(*machine_, imported.topology);
+    if (!imported.topology.facts().p2p) {
       document_.note("assumed: GPUs do not reach each other's memory, as in " + machine_name_);
     }
   }
   if (!machine_ && is_tray(imported.topology)) {
-    imported.topology.set_nvlink_domain(kTraysOfRack);
+    imported.topology.facts().nvlink_domain = kTraysOfRack;
     document_.note(fmt::format("assumed: a tray of a rack, {} of which share one NVLink domain", kTraysOfRack));
   }
   imported.notes = document_.notes();

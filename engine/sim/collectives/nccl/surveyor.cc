@@ -176,9 +176,9 @@ class GroupSurvey {
       const auto route = map_.router.route(gpu(first()[i]), gpu(first()[(i + 1) % members]));
       gbs = std::min(gbs, route->bandwidth_bytes_per_s / kGiga);
     }
-    machine.intra = topology_.p2p() ? Intra::pcie : Intra::staged;
+    machine.intra = topology_.facts().p2p ? Intra::pcie : Intra::staged;
     machine.gpu_gbs = gbs;
-    machine.gpu_wire_gbs = topology_.p2p() ? kPcieShare * gbs : std::min(kStagedGbs, kPcieShare * gbs);
+    machine.gpu_wire_gbs = topology_.facts().p2p ? kPcieShare * gbs : std::min(kStagedGbs, kPcieShare * gbs);
   }
 
   void describe_network() {
