@@ -35,7 +35,7 @@ struct Capabilities {
   bool deterministic = false;                // equal inputs give equal times
   bool host_functions_reach_devices = true;  // kernel::HostFunction may touch device memory
   bool remote_devices = true;                // Worker::device() and Stream::copy() reach other workers
-  bool shared_objects = true;                // Worker::shared(): all workers are in one process
+  bool shared_objects = true;                // SharedState::object(): all workers are in one process
   bool remote_functions = true;              // kernel::HostFunction on devices of other workers
   bool selection_kernels = true;             // compute devices execute kernel::Largest and kernel::TopK
   std::vector<DType> dtypes;                 // of tensors

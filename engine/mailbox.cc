@@ -56,10 +56,4 @@ void check_owns_mailbox(int owner) {
                  fmt::format("only worker {} receives from its mailbox", owner));
 }
 
-std::shared_ptr<Mailbox> Worker::mailbox(int owner, std::string_view name) {
-  TANDEM_REQUIRE(owner >= 0 && owner < count(), fmt::format("a mailbox of worker {} of {}", owner, count()));
-  return std::static_pointer_cast<Mailbox>(
-      shared(fmt::format("mailbox {} of worker {}", name, owner), [&] { return make_mailbox(owner, make_monitor()); }));
-}
-
 }  // namespace tandem

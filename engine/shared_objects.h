@@ -1,4 +1,4 @@
-// The objects behind Worker::shared, for engines. A task that waits for one waits through the engine's monitor, so that
+// The objects behind SharedState, for engines. A task that waits for one waits through the engine's monitor, so that
 // a deadlock is seen and a stopped run ends the wait.
 #pragma once
 
@@ -7,10 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "engine/shared_state.h"
 #include "engine/task.h"
-#include "engine/worker.h"
 
 namespace tandem {
+
+class Worker;
 
 class SharedObjects {
  public:
@@ -18,7 +20,7 @@ class SharedObjects {
 
   // Returns the object of this name. The first task that asks makes it, with the monitor unlocked; others that ask for
   // it wait. When `make` throws, the exception is the asker's, and the next task that asks makes the object.
-  std::shared_ptr<void> get(std::string_view name, const Worker::SharedFactory& make);
+  std::shared_ptr<void> get(std::string_view name, const SharedState::Factory& make);
 
  private:
   struct Entry {
@@ -31,6 +33,21 @@ class SharedObjects {
 
   const std::unique_ptr<Monitor> monitor_;  // guards entries_
   std::map<std::string, Entry, std::less<>> entries_;
+};
+
+// The state of a worker all of whose neighbours are in its process: everything in it is an object.
+class SharedInProcess : public SharedState {
+ public:
+  std::shared_ptr<void> kept(std::string_view name, const Factory& make) override;
+  std::shared_ptr<SharedTensor> tensor(std::string_view name, const TensorFactory& make) override;
+  std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) override;
+
+ protected:
+  explicit SharedInProcess(Worker& worker) : worker_(worker) {}
+  ~SharedInProcess() = default;
+
+ private:
+  Worker& worker_;  // whose state this is
 };
 
 }  // namespace tandem

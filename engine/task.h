@@ -4,6 +4,8 @@
 #pragma once
 
 #include <any>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -48,7 +50,7 @@ class Task {
 // std::exception, so that programs that handle errors do not handle it.
 struct RunStopped {};
 
-// A task that runs beside the one that started it, see Worker::start_task. It ends before this object does.
+// A task that runs beside the one that started it, see Tasks::start. It ends before this object does.
 class BackgroundTask {
  public:
   virtual ~BackgroundTask() = default;  // blocks the calling task until the function has returned
@@ -64,6 +66,24 @@ class Monitor {
   // completes "<task> waits for ..." in a deadlock message. Throws DeadlockError when the run is deadlocked.
   virtual void wait(std::string_view what) = 0;
   virtual void notify_all() = 0;
+};
+
+// How a worker does several things at the same time.
+class Tasks {
+ public:
+  // Calls function(0) ... function(n - 1), each in a task of its own, and returns when all have returned. Rethrows the
+  // exception of the lowest index after all have ended. Tasks are named "<caller> replica <i>".
+  virtual void run_concurrently(int n, const std::function<void(int)>& function) = 0;
+  // The same for functions that advance one at a time anyway: function(i + 1) may start as late as when function(i)
+  // first blocks or ends, which saves engines on threads most hand-overs.
+  virtual void run_in_turn(int n, const std::function<void(int)>& function) = 0;
+  // Starts `function` in a task of its own, named "<caller> <name>", and returns while it runs. The function must not
+  // throw, and must end when the result's owner tells it to: the result's destructor waits for it.
+  virtual std::unique_ptr<BackgroundTask> start(std::string_view name, std::function<void()> function) = 0;
+  virtual std::unique_ptr<Monitor> make_monitor() = 0;
+
+ protected:
+  ~Tasks() = default;
 };
 
 }  // namespace tandem

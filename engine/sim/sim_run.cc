@@ -132,7 +132,7 @@ void SimRun::add_workers() {
     SimDevice& cpu = has_own_cpu ? static_cast<SimDevice&>(*local.front()) : devices_[next++];
     workers_.emplace_back();
     if (!runs(static_cast<int>(worker))) continue;
-    workers_.back() = std::make_unique<SimWorker>(*this, static_cast<int>(worker), spec, std::move(local), cpu);
+    workers_.back() = std::make_unique<SimWorker>(*this, static_cast<int>(worker), std::move(local), cpu);
     working_.insert(static_cast<int>(worker));
   }
 }

@@ -42,8 +42,8 @@ class StartedTask final : public BackgroundTask {
 
 }  // namespace
 
-SimWorker::SimWorker(SimRun& run, int index, const WorkerSpec& spec, std::vector<Device*> devices, SimDevice& cpu)
-    : run_(run), index_(index), spec_(spec), devices_(std::move(devices)), cpu_(cpu) {}
+SimWorker::SimWorker(SimRun& run, int index, std::vector<Device*> devices, SimDevice& cpu)
+    : SharedInProcess(static_cast<Worker&>(*this)), run_(run), index_(index), devices_(std::move(devices)), cpu_(cpu) {}
 
 SimWorker::~SimWorker() = default;
 
@@ -173,7 +173,7 @@ Device& SimWorker::device(const DeviceId& id) {
   return device;
 }
 
-std::shared_ptr<void> SimWorker::shared(std::string_view name, const SharedFactory& make) {
+std::shared_ptr<void> SimWorker::object(std::string_view name, const Factory& make) {
   needs_all_workers("shares an object with others");
   return run_.shared().get(name, make);
 }
@@ -185,7 +185,7 @@ void SimWorker::await_end_of_job() {
   run_.await_end_of_job(index_);
 }
 
-std::unique_ptr<BackgroundTask> SimWorker::start_task(std::string_view name, std::function<void()> function) {
+std::unique_ptr<BackgroundTask> SimWorker::start(std::string_view name, std::function<void()> function) {
   Scheduler& tasks = run_.scheduler();
   auto end = std::make_shared<TaskEnd>();
   tasks.start(make_task(fmt::format("{} {}", Task::current().name(), name)), cpu_.node(), std::move(function),

@@ -5,33 +5,33 @@
 #include <memory>
 #include <vector>
 
+#include "engine/shared_objects.h"
 #include "engine/sim/collectives/sim_communicator.h"
 #include "engine/sim/sim_run.h"
 #include "engine/worker.h"
 
 namespace tandem::sim {
 
-class SimWorker : public Worker {
+class SimWorker : public Worker, public SharedInProcess, public Tasks {
  public:
-  SimWorker(SimRun& run, int index, const WorkerSpec& spec, std::vector<Device*> devices, SimDevice& cpu);
+  SimWorker(SimRun& run, int index, std::vector<Device*> devices, SimDevice& cpu);
   ~SimWorker() override;
 
   int index() const override { return index_; }
-  int count() const override { return run_.worker_count(); }
-  const std::string& job() const override { return spec_.job; }
-  int task() const override { return spec_.task; }
   std::span<const WorkerSpec> cluster() const override { return run_.specs(); }
-  std::shared_ptr<void> shared(std::string_view name, const SharedFactory& make) override;
+  SharedState& shared() override { return *this; }
+  std::shared_ptr<void> object(std::string_view name, const Factory& make) override;
   void await_end_of_job() override;
   const Capabilities& capabilities() const override { return run_.capabilities(); }
   std::span<Device* const> devices() const override { return devices_; }
   Device& cpu() override { return cpu_; }
   Device& device(const DeviceId& id) override;
   Nanoseconds now() override;
+  Tasks& tasks() override { return *this; }
   void run_concurrently(int n, const std::function<void(int)>& function) override;
   // Where threads take time to wake up, functions after the first begin as late as they may, on a thread that sleeps.
   void run_in_turn(int n, const std::function<void(int)>& function) override;
-  std::unique_ptr<BackgroundTask> start_task(std::string_view name, std::function<void()> function) override;
+  std::unique_ptr<BackgroundTask> start(std::string_view name, std::function<void()> function) override;
   std::unique_ptr<Monitor> make_monitor() override;
   Communicator& communicator(std::span<const DeviceId> devices) override;
   void took_input(std::int64_t elements, std::int64_t bytes) override;
@@ -49,7 +49,6 @@ class SimWorker : public Worker {
 
   SimRun& run_;
   int index_;
-  const WorkerSpec& spec_;
   std::vector<Device*> devices_;
   SimDevice& cpu_;
   std::map<CollectiveGroup*, std::unique_ptr<SimCommunicator>> communicators_;  // never iterated

@@ -94,7 +94,7 @@ void TurnWatch::end_process(std::uint64_t turns) const {
       "tandem: the simulation is blocked: nothing has happened in it for {} s, and its thread waits outside the "
       "engine\n{}\n"
       "The tasks of a simulation take turns on one thread. A mutex of the operating system that is held while its task "
-      "waits, or any other wait that another task should end, stops all of them; use Worker::make_monitor() "
+      "waits, or any other wait that another task should end, stops all of them; use Tasks::make_monitor() "
       "(docs/writing-a-strategy.md). TANDEM_SIM_WATCHDOG_S sets another limit, 0 none.",
       timeout_s_, where_());
   if (turns_.load(std::memory_order_acquire) != turns) return;  // it went on while the text was made

@@ -25,9 +25,9 @@ class Neighbours {
   virtual bool is_here(int worker) const = 0;
 
   virtual RemoteMemory& memory() = 0;
-  // See Worker::shared_tensor.
+  // See SharedState::tensor.
   virtual std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const std::function<Tensor()>& make) = 0;
-  // See Worker::mailbox.
+  // See SharedState::mailbox.
   virtual std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) = 0;
 
   // Begins a run. Its control is stopped when the run ends in a failure, whoever caused it.

@@ -32,7 +32,7 @@ void Run::add_workers(const std::vector<WorkerSpec>& specs) {
     const WorkerSpec& spec = specs[i];
     ThreadWorker* worker = nullptr;
     if (neighbours_ == nullptr || neighbours_->is_here(index)) {
-      worker = workers_.emplace_back(std::make_unique<ThreadWorker>(*this, index, spec.job, spec.task)).get();
+      worker = workers_.emplace_back(std::make_unique<ThreadWorker>(*this, index)).get();
     }
     add_devices(spec, index, worker);
   }
@@ -215,7 +215,7 @@ Device& Run::member(const DeviceId& id) {
   throw UnavailableError(fmt::format("no device {} (known: {})", id.text(), fmt::join(known, ", ")));
 }
 
-std::shared_ptr<void> Run::shared(std::string_view name, const Worker::SharedFactory& make) {
+std::shared_ptr<void> Run::shared(std::string_view name, const SharedState::Factory& make) {
   if (neighbours_ != nullptr) {
     throw UnavailableError(fmt::format("'{}' cannot be shared: the workers of engine '{}' are several processes", name,
                                        capabilities_.engine));
@@ -223,17 +223,17 @@ std::shared_ptr<void> Run::shared(std::string_view name, const Worker::SharedFac
   return shared_.get(name, make);
 }
 
-std::shared_ptr<void> Run::kept(std::string_view name, const Worker::SharedFactory& make) {
+std::shared_ptr<void> Run::kept(std::string_view name, const SharedState::Factory& make) {
   return shared_.get(name, make);
 }
 
-std::shared_ptr<SharedTensor> Run::shared_tensor(Worker& worker, std::string_view name,
-                                                 const Worker::TensorFactory& make) {
-  return neighbours_ == nullptr ? worker.Worker::shared_tensor(name, make) : neighbours_->shared_tensor(name, make);
+std::shared_ptr<SharedTensor> Run::shared_tensor(SharedInProcess& state, std::string_view name,
+                                                 const SharedState::TensorFactory& make) {
+  return neighbours_ == nullptr ? state.SharedInProcess::tensor(name, make) : neighbours_->shared_tensor(name, make);
 }
 
-std::shared_ptr<Mailbox> Run::mailbox(Worker& worker, int owner, std::string_view name) {
-  if (neighbours_ == nullptr) return worker.Worker::mailbox(owner, name);
+std::shared_ptr<Mailbox> Run::mailbox(SharedInProcess& state, int owner, std::string_view name) {
+  if (neighbours_ == nullptr) return state.SharedInProcess::mailbox(owner, name);
   TANDEM_REQUIRE(owner >= 0 && owner < worker_count(),
                  fmt::format("a mailbox of worker {} of {}", owner, worker_count()));
   return neighbours_->mailbox(owner, name);

@@ -35,10 +35,11 @@ class Run {
   // Throws UnavailableError for one that does not exist, naming the known ones, and for one of another process.
   Device& device(const DeviceId& id);
   // See the functions of Worker.
-  std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make);
-  std::shared_ptr<void> kept(std::string_view name, const Worker::SharedFactory& make);
-  std::shared_ptr<SharedTensor> shared_tensor(Worker& worker, std::string_view name, const Worker::TensorFactory& make);
-  std::shared_ptr<Mailbox> mailbox(Worker& worker, int owner, std::string_view name);
+  std::shared_ptr<void> shared(std::string_view name, const SharedState::Factory& make);
+  std::shared_ptr<void> kept(std::string_view name, const SharedState::Factory& make);
+  std::shared_ptr<SharedTensor> shared_tensor(SharedInProcess& state, std::string_view name,
+                                              const SharedState::TensorFactory& make);
+  std::shared_ptr<Mailbox> mailbox(SharedInProcess& state, int owner, std::string_view name);
   void await_end_of_job(ThreadWorker& worker);
   // Returns the one group of these devices. Throws UsageError for an empty list or a device named twice.
   std::shared_ptr<Group> group(std::span<const DeviceId> devices);

@@ -58,12 +58,8 @@ class Join final : public Wait {
 
 }  // namespace
 
-ThreadWorker::ThreadWorker(Run& run, int index, std::string job, int task)
-    : run_(run), job_(std::move(job)), task_(task), state_(index) {}
-
-int ThreadWorker::count() const {
-  return run_.worker_count();
-}
+ThreadWorker::ThreadWorker(Run& run, int index)
+    : SharedInProcess(static_cast<Worker&>(*this)), run_(run), state_(index) {}
 
 std::span<const WorkerSpec> ThreadWorker::cluster() const {
   return run_.specs();
@@ -77,15 +73,15 @@ Device& ThreadWorker::device(const DeviceId& id) {
   return run_.device(id);
 }
 
-std::shared_ptr<void> ThreadWorker::shared(std::string_view name, const SharedFactory& make) {
+std::shared_ptr<void> ThreadWorker::object(std::string_view name, const Factory& make) {
   return run_.shared(name, make);
 }
 
-std::shared_ptr<void> ThreadWorker::kept(std::string_view name, const SharedFactory& make) {
+std::shared_ptr<void> ThreadWorker::kept(std::string_view name, const Factory& make) {
   return run_.kept(fmt::format("{} of worker {}", name, index()), make);
 }
 
-std::shared_ptr<SharedTensor> ThreadWorker::shared_tensor(std::string_view name, const TensorFactory& make) {
+std::shared_ptr<SharedTensor> ThreadWorker::tensor(std::string_view name, const TensorFactory& make) {
   return run_.shared_tensor(*this, name, make);
 }
 
@@ -227,7 +223,7 @@ void ThreadWorker::run_in_turn(int n, const std::function<void(int)>& function) 
   if (n > 0) Turns(run_, *this, n, function).run();
 }
 
-std::unique_ptr<BackgroundTask> ThreadWorker::start_task(std::string_view name, std::function<void()> function) {
+std::unique_ptr<BackgroundTask> ThreadWorker::start(std::string_view name, std::function<void()> function) {
   RunControl& control = run_.context().control;
   if (control.is_stopped()) control.throw_stopped();
   return std::make_unique<BackgroundJob>(control, run_.pool(), *this,

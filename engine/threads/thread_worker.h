@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/shared_objects.h"
 #include "engine/threads/local_device.h"
 #include "engine/threads/task_pool.h"
 #include "engine/threads/thread_communicator.h"
@@ -16,18 +17,16 @@ namespace tandem::threads {
 
 class Run;
 
-class ThreadWorker final : public Worker {
+class ThreadWorker final : public Worker, public SharedInProcess, public Tasks {
  public:
-  ThreadWorker(Run& run, int index, std::string job, int task);
+  ThreadWorker(Run& run, int index);
 
   int index() const override { return state_.index(); }
-  int count() const override;
-  const std::string& job() const override { return job_; }
-  int task() const override { return task_; }
   std::span<const WorkerSpec> cluster() const override;
-  std::shared_ptr<void> shared(std::string_view name, const SharedFactory& make) override;
-  std::shared_ptr<void> kept(std::string_view name, const SharedFactory& make) override;
-  std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const TensorFactory& make) override;
+  SharedState& shared() override { return *this; }
+  std::shared_ptr<void> object(std::string_view name, const Factory& make) override;
+  std::shared_ptr<void> kept(std::string_view name, const Factory& make) override;
+  std::shared_ptr<SharedTensor> tensor(std::string_view name, const TensorFactory& make) override;
   std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) override;
   void await_end_of_job() override;
   const Capabilities& capabilities() const override;
@@ -35,9 +34,10 @@ class ThreadWorker final : public Worker {
   Device& cpu() override { return *owned_devices_.front(); }
   Device& device(const DeviceId& id) override;
   Nanoseconds now() override;
+  Tasks& tasks() override { return *this; }
   void run_concurrently(int n, const std::function<void(int)>& function) override;
   void run_in_turn(int n, const std::function<void(int)>& function) override;
-  std::unique_ptr<BackgroundTask> start_task(std::string_view name, std::function<void()> function) override;
+  std::unique_ptr<BackgroundTask> start(std::string_view name, std::function<void()> function) override;
   std::unique_ptr<Monitor> make_monitor() override;
   Communicator& communicator(std::span<const DeviceId> devices) override;
   void begin_step(int step) override;
@@ -55,8 +55,6 @@ class ThreadWorker final : public Worker {
 
  private:
   Run& run_;
-  const std::string job_;
-  const int task_;
   WorkerState state_;
   std::vector<std::unique_ptr<LocalDevice>> owned_devices_;
   std::vector<Device*> devices_;

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "scenarios/calibration/program.h"
 #include "scenarios/calibration/stages.h"
 
 namespace tandem::calibration {
@@ -117,7 +118,7 @@ void measure_launches(Worker& worker, const Plan& plan, Blocker& blocker, std::s
 // Issues the ops of each device in a task of its own, as replicas do.
 void measure_tiny_ops(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
   std::vector<std::vector<double>> launch_s(worker.devices().size());
-  worker.run_concurrently(static_cast<int>(launch_s.size()), [&](int d) {
+  worker.tasks().run_concurrently(static_cast<int>(launch_s.size()), [&](int d) {
     const auto index = static_cast<std::size_t>(d);
     Device& device = *worker.devices()[index];
     Stream& stream = device.compute_stream();
@@ -208,7 +209,7 @@ namespace {
 // Calls issue(device) for each device in a task of its own, all together. Returns how long each took with its work.
 std::vector<double> times_of_all(Worker& worker, const std::function<void(std::size_t device)>& issue) {
   std::vector<double> times(worker.devices().size());
-  worker.run_concurrently(static_cast<int>(times.size()), [&](int d) {
+  worker.tasks().run_concurrently(static_cast<int>(times.size()), [&](int d) {
     const auto index = static_cast<std::size_t>(d);
     const Nanoseconds begin = worker.now();
     issue(index);

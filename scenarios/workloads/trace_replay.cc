@@ -88,8 +88,8 @@ TraceReplay::Player TraceReplay::make_player(Device& device, int rank) {
 }
 
 void TraceReplay::run_step(int /*step*/) {
-  worker_.run_concurrently(static_cast<int>(players_.size()),
-                           [&](int i) { play(players_[static_cast<std::size_t>(i)]); });
+  worker_.tasks().run_concurrently(static_cast<int>(players_.size()),
+                                   [&](int i) { play(players_[static_cast<std::size_t>(i)]); });
 }
 
 void TraceReplay::play(const Player& player) const {

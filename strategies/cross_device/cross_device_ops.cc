@@ -80,7 +80,7 @@ CrossDeviceOps::CrossDeviceOps(Worker& worker, std::vector<Device*> devices, Pac
     : worker_(worker),
       devices_(checked_devices(std::move(devices), "cross-device operations")),
       packing_(packing),
-      issuing_(worker.make_monitor()) {
+      issuing_(worker.tasks().make_monitor()) {
   check_packing(packing_);
 }
 

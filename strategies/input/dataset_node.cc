@@ -20,7 +20,7 @@ class IterationMemory::Lock {
 };
 
 IterationMemory::IterationMemory() {
-  if (Worker* const worker = Task::current().worker()) monitor_ = worker->make_monitor();
+  if (Worker* const worker = Task::current().worker()) monitor_ = worker->tasks().make_monitor();
 }
 IterationMemory::~IterationMemory() = default;
 

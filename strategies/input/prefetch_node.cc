@@ -41,10 +41,10 @@ class RunAhead final : public ElementIterator {
     Worker* const worker = Task::current().worker();
     if (!worker) return from_->next();
     if (!monitor_) {
-      monitor_ = worker->make_monitor();
+      monitor_ = worker->tasks().make_monitor();
       const Made first = make();
       has_more_ = first.element.has_value();
-      if (has_more_) task_ = worker->start_task("prefetch", [this] { run_ahead(); });
+      if (has_more_) task_ = worker->tasks().start("prefetch", [this] { run_ahead(); });
       return given(first);
     }
     return given(take());

@@ -66,8 +66,8 @@ void MeshTraining::run_step(int step) {
   Tensor losses;
   if (losses_of_step_ > 0)
     losses_.push_back(losses = worker_.cpu().allocate(model_.settings().storage(), {losses_of_step_}));
-  worker_.run_concurrently(static_cast<int>(steps_.size()),
-                           [&](int i) { this->step(steps_[static_cast<std::size_t>(i)], step, losses); });
+  worker_.tasks().run_concurrently(static_cast<int>(steps_.size()),
+                                   [&](int i) { this->step(steps_[static_cast<std::size_t>(i)], step, losses); });
 }
 
 void MeshTraining::step(DeviceStep& local, int step, const Tensor& losses) {

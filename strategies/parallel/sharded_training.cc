@@ -91,7 +91,7 @@ void ShardedTraining::run_step(int step) {
   const auto count = static_cast<std::int64_t>(replicas_.size());
   Tensor losses;
   if (of_one > 0) losses_.push_back(losses = worker_.cpu().allocate(known.dtype(), {count * of_one}));
-  worker_.run_concurrently(static_cast<int>(count), [&](int i) {
+  worker_.tasks().run_concurrently(static_cast<int>(count), [&](int i) {
     Replica& replica = replicas_[static_cast<std::size_t>(i)];
     this->step(replica, step);
     if (!losses) return;

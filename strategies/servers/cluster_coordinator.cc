@@ -60,7 +60,7 @@ namespace {
 
 int next_number(Worker& worker) {
   const auto count = std::static_pointer_cast<std::atomic<int>>(
-      worker.kept("number of coordinators", [] { return std::make_shared<std::atomic<int>>(0); }));
+      worker.shared().kept("number of coordinators", [] { return std::make_shared<std::atomic<int>>(0); }));
   return count->fetch_add(1);
 }
 
@@ -69,7 +69,7 @@ int next_number(Worker& worker) {
 ClusterCoordinator::ClusterCoordinator(ParameterServerStrategyV2& strategy)
     : strategy_(strategy),
       number_(next_number(strategy.extended().worker())),
-      monitor_(strategy.extended().worker().make_monitor()) {
+      monitor_(strategy.extended().worker().tasks().make_monitor()) {
   strategy.note_coordinator();
 }
 
@@ -78,7 +78,7 @@ void ClusterCoordinator::coordinate(ParameterServerStrategyV2& strategy,
                                     const std::function<void(ClusterCoordinator&)>& program) {
   ClusterCoordinator coordinator(strategy);
   const int workers = strategy.parameter_server_extended().worker_count();
-  strategy.extended().worker().run_concurrently(1 + workers, [&](int task) {
+  strategy.extended().worker().tasks().run_concurrently(1 + workers, [&](int task) {
     if (task > 0) return coordinator.run_functions(task - 1);
     try {
       program(coordinator);

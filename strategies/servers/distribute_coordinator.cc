@@ -184,9 +184,9 @@ CoordinationTraits coordination_traits(std::string_view strategy) {
 
 void use_tasks_of(Worker& worker, CoordinatorOptions& options) {
   options.run_concurrently = [&worker](int n, const std::function<void(int)>& function) {
-    worker.run_concurrently(n, function);
+    worker.tasks().run_concurrently(n, function);
   };
-  options.make_monitor = [&worker] { return worker.make_monitor(); };
+  options.make_monitor = [&worker] { return worker.tasks().make_monitor(); };
 }
 
 void run_distribute_coordinator(const WorkerFunction& worker_fn, CoordinatorOptions options) {

@@ -64,7 +64,7 @@ bool comes_before(const WorkerSpec& spec, const Worker& worker) {
 // names, and a suffix that is taken is skipped.
 class ParameterServerExtended::VariableNames {
  public:
-  explicit VariableNames(Worker& worker) : monitor_(worker.make_monitor()) {}
+  explicit VariableNames(Worker& worker) : monitor_(worker.tasks().make_monitor()) {}
 
   std::string unique(const std::string& name) {
     const std::lock_guard lock(*monitor_);
@@ -97,8 +97,8 @@ ParameterServerExtended::ParameterServerExtended(Worker& worker, const std::vect
   options_.cluster_resolver = checked_resolver(worker, options_.cluster_resolver);
   const auto make_names = [&worker] { return std::make_shared<VariableNames>(worker); };
   // Stored variables, and therefore their names, live to the end of the run, whichever strategy object made them.
-  names_ =
-      has_servers_ ? std::static_pointer_cast<VariableNames>(worker.kept("variable names", make_names)) : make_names();
+  names_ = has_servers_ ? std::static_pointer_cast<VariableNames>(worker.shared().kept("variable names", make_names))
+                        : make_names();
 }
 
 ParameterServerExtended::~ParameterServerExtended() = default;
@@ -119,7 +119,7 @@ std::shared_ptr<StoredTensor> ParameterServerExtended::store(const VariableSpec&
   if (!has_servers_) return new_store(spec, device);
   auto stored = std::make_shared<StoredTensor>();
   stored->shared =
-      worker().shared_tensor(fmt::format("variable {}", spec.name), [&] { return new_tensor(spec, device); });
+      worker().shared().tensor(fmt::format("variable {}", spec.name), [&] { return new_tensor(spec, device); });
   const Tensor& found = stored->tensor();
   if (found.shape() != spec.shape || found.dtype() != spec.dtype || &found.device() != &device) {
     const auto text = [](DType dtype, const Shape& shape, const Device& on) {

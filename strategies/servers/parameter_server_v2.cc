@@ -62,7 +62,7 @@ ParameterServerV2Extended::ParameterServerV2Extended(Worker& chief, Partitioner 
       cluster_resolver_(checked_resolver(chief, std::move(cluster_resolver))),
       next_task_(static_cast<int>(parameter_devices().size())),
       worker_devices_(devices_by_worker(chief)),
-      monitor_(chief.make_monitor()) {}
+      monitor_(chief.tasks().make_monitor()) {}
 
 ParameterServerV2Extended::Assignment::Assignment(ParameterServerV2Extended& extended, int worker)
     : extended_(extended) {

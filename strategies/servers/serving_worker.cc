@@ -41,7 +41,7 @@ constexpr std::array kPortableErrors = {kPortable<ValueError>,
 }  // namespace
 
 std::shared_ptr<Mailbox> orders_of(Worker& user, int worker) {
-  return user.mailbox(worker, "functions to run");
+  return user.shared().mailbox(worker, "functions to run");
 }
 
 void put_error(ByteWriter& bytes, const std::exception& error) {
@@ -58,7 +58,7 @@ void throw_error(ByteReader& bytes) {
 
 void acknowledge_end(Worker& user, ByteReader& order) {
   const auto coordinator = order.get<int>();
-  user.mailbox(coordinator, order.get_text())->send({});
+  user.shared().mailbox(coordinator, order.get_text())->send({});
 }
 
 WorkerMessage end_of_job() {
@@ -87,8 +87,9 @@ Value ServingWorker::call(const std::string& name, const Value::Parts& arguments
   strategy_.parameter_server_extended().note_served(index_);
   orders_of(here, index_)->send(std::move(order));
 
-  WorkerMessage answer =
-      here.mailbox(here.index(), results)->receive(fmt::format("worker {} to run the function '{}'", index_, name));
+  WorkerMessage answer = here.shared()
+                             .mailbox(here.index(), results)
+                             ->receive(fmt::format("worker {} to run the function '{}'", index_, name));
   ParameterServerV2Extended& extended = strategy_.parameter_server_extended();
   ByteReader result(answer.text);
   const auto has_failed = result.get<bool>();
@@ -115,7 +116,7 @@ void ServingWorker::dismiss() {
 void ServingWorker::await_end() {
   if (!strategy_.parameter_server_extended().has_served(index_)) return;
   Worker& here = strategy_.extended().worker();
-  here.mailbox(here.index(), end_name())->receive(fmt::format("worker {} to end its service", index_));
+  here.shared().mailbox(here.index(), end_name())->receive(fmt::format("worker {} to end its service", index_));
 }
 
 // If the run has failed, it ends the workers' wait.

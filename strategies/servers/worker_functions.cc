@@ -131,7 +131,7 @@ void WorkerFunctions::serve_until_end_of_job(Worker& worker) const {
     } catch (const std::exception&) {
     }
   };
-  const std::unique_ptr<BackgroundTask> end = worker.start_task("end of the job", await_end);
+  const std::unique_ptr<BackgroundTask> end = worker.tasks().start("end of the job", await_end);
   while (serve_strategy(worker)) {
   }
 }
@@ -155,7 +155,7 @@ bool WorkerFunctions::serve_strategy(Worker& worker) const {
     }
     if (!service) service.emplace(worker);
     const auto coordinator = order.get<int>();
-    const std::shared_ptr<Mailbox> results = worker.mailbox(coordinator, order.get_text());
+    const std::shared_ptr<Mailbox> results = worker.shared().mailbox(coordinator, order.get_text());
     results->send(service->answer(find, order, std::move(message.tensors)));
   }
 }

@@ -27,7 +27,7 @@ class WorkerFunctions {
   // Is called in the strategy's cross-replica context, and run() uses the worker's devices. A tensor among the
   // arguments is on the worker's first device, or on its replica's in a value per replica; a variable is that of the
   // coordinator's program. The workers of one process call the same function, at the same time: what belongs to a
-  // worker goes into Worker::kept(), not into what the function captures.
+  // worker goes into SharedState::kept(), not into what the function captures.
   using Function = std::function<Value(ParameterServerStrategyV2& strategy, const Value::Parts& arguments)>;
 
   // ValueError for a name that is taken.

@@ -16,11 +16,11 @@
 namespace tandem {
 
 ReplicaGroup::ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector<Device*>& devices, int first_id)
-    : strategy_(strategy), worker_(worker), replicas_(devices.size()), failure_monitor_(worker.make_monitor()) {
+    : strategy_(strategy), worker_(worker), replicas_(devices.size()), failure_monitor_(worker.tasks().make_monitor()) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const int local_id = static_cast<int>(i);
     replicas_[i].context = std::make_unique<ReplicaContext>(strategy, first_id + local_id, local_id, devices[i], this);
-    replicas_[i].monitor = worker.make_monitor();
+    replicas_[i].monitor = worker.tasks().make_monitor();
   }
 }
 
@@ -37,7 +37,7 @@ Value ReplicaGroup::run(const ReplicaFunction& function, const Value::Parts& arg
     replica.variables.clear();
   }
   replicas_.front().holds_baton = true;
-  worker_.run_in_turn(static_cast<int>(replicas_.size()), [&](int i) { replica_main(i, function, arguments); });
+  worker_.tasks().run_in_turn(static_cast<int>(replicas_.size()), [&](int i) { replica_main(i, function, arguments); });
   if (failure_) std::rethrow_exception(failure_);
   Value::Parts results;
   for (Replica& replica : replicas_) results.push_back(std::move(replica.result));

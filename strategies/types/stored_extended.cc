@@ -34,7 +34,7 @@ StoredExtended::StoredExtended(Worker& worker, std::vector<Device*> compute_devi
     : ReplicatedExtended(worker,
                          {.devices = std::move(compute_devices), .cross_device_ops = "reduction_to_one_device"}),
       parameter_devices_(checked_devices(std::move(parameter_devices), "a strategy's parameters")),
-      monitor_(worker.make_monitor()) {}
+      monitor_(worker.tasks().make_monitor()) {}
 
 std::vector<Device*> StoredExtended::non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) {
   const auto first = std::min_element(variables.begin(), variables.end(),
@@ -44,7 +44,7 @@ std::vector<Device*> StoredExtended::non_slot_devices(const std::vector<std::sha
 
 std::shared_ptr<StoredTensor> StoredExtended::new_store(const VariableSpec& spec, Device& device) const {
   auto stored = std::make_shared<StoredTensor>();
-  stored->shared = make_shared_tensor(new_tensor(spec, device), worker().make_monitor());
+  stored->shared = make_shared_tensor(new_tensor(spec, device), worker().tasks().make_monitor());
   return stored;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 std::string unused_name(Worker& worker) {
   const auto count = std::static_pointer_cast<std::atomic<int>>(
-      worker.kept("number of published tensors", [] { return std::make_shared<std::atomic<int>>(0); }));
+      worker.shared().kept("number of published tensors", [] { return std::make_shared<std::atomic<int>>(0); }));
   return fmt::format("variable {} of worker {}", count->fetch_add(1), worker.index());
 }
 
@@ -26,8 +26,8 @@ std::string unused_name(Worker& worker) {
 class Directory {
  public:
   static std::shared_ptr<Directory> of(Worker& worker) {
-    return std::static_pointer_cast<Directory>(
-        worker.shared("published tensors", [&] { return std::make_shared<Directory>(worker.make_monitor()); }));
+    return std::static_pointer_cast<Directory>(worker.shared().object(
+        "published tensors", [&] { return std::make_shared<Directory>(worker.tasks().make_monitor()); }));
   }
   explicit Directory(std::unique_ptr<Monitor> monitor) : monitor_(std::move(monitor)) {}
 
@@ -49,14 +49,14 @@ class Directory {
 
 }  // namespace
 
-std::shared_ptr<StoredTensor> publish_tensor(Worker& worker, const Worker::TensorFactory& make) {
+std::shared_ptr<StoredTensor> publish_tensor(Worker& worker, const SharedState::TensorFactory& make) {
   auto stored = std::make_shared<StoredTensor>();
   stored->shared_name = unused_name(worker);
   if (worker.capabilities().shared_objects) {
-    stored->shared = make_shared_tensor(make(), worker.make_monitor());
+    stored->shared = make_shared_tensor(make(), worker.tasks().make_monitor());
     Directory::of(worker)->add(stored);
   } else {
-    stored->shared = worker.shared_tensor(stored->shared_name, make);
+    stored->shared = worker.shared().tensor(stored->shared_name, make);
   }
   return stored;
 }
@@ -69,7 +69,7 @@ std::shared_ptr<StoredTensor> published_tensor(Worker& worker, const std::string
   }
   auto stored = std::make_shared<StoredTensor>();
   stored->shared_name = shared_name;
-  stored->shared = worker.shared_tensor(shared_name, [&]() -> Tensor { refuse(shared_name); });
+  stored->shared = worker.shared().tensor(shared_name, [&]() -> Tensor { refuse(shared_name); });
   return stored;
 }
 

@@ -97,7 +97,7 @@ void replica_functions(benchmark::State& state) {
   on_cpu(state, 1, [&](Worker& worker) {
     std::atomic<std::int64_t> calls = 0;
     const Nanoseconds begin = worker.now();
-    for (auto _ : state) worker.run_concurrently(static_cast<int>(state.range(0)), [&](int) { ++calls; });
+    for (auto _ : state) worker.tasks().run_concurrently(static_cast<int>(state.range(0)), [&](int) { ++calls; });
     set_exact(state, "calls", static_cast<double>(calls) / static_cast<double>(state.iterations()));
     return begin;
   });

@@ -160,10 +160,10 @@ TEST_P(EveryEngine, CountsTheMemoryThatTheProgramHolds) {
 TEST_P(EveryEngine, RunsFunctionsConcurrently) {
   run(2, 1, [](Worker& worker) {
     Task::current().context() = 5;
-    const auto monitor = worker.make_monitor();
+    const auto monitor = worker.tasks().make_monitor();
     int arrived = 0;
     std::vector<std::string> names(3);
-    worker.run_concurrently(3, [&](int i) {
+    worker.tasks().run_concurrently(3, [&](int i) {
       EXPECT_FALSE(Task::current().context().has_value());
       names[static_cast<std::size_t>(i)] = Task::current().name();
       const std::lock_guard lock(*monitor);
@@ -180,9 +180,9 @@ TEST_P(EveryEngine, RunsFunctionsConcurrently) {
 TEST_P(EveryEngine, RethrowsTheFirstFunctionsException) {
   run(1, 1, [](Worker& worker) {
     int ended = 0;
-    const auto monitor = worker.make_monitor();
+    const auto monitor = worker.tasks().make_monitor();
     EXPECT_THAT(([&] {
-                  worker.run_concurrently(3, [&](int i) {
+                  worker.tasks().run_concurrently(3, [&](int i) {
                     const std::lock_guard lock(*monitor);
                     ++ended;
                     if (i > 0) throw std::runtime_error("function " + std::to_string(i));

@@ -28,13 +28,14 @@ TEST_P(EveryEngineEndsWhatOthersUse, AWorkerWaitsForAllThatOthersDoOnItsDevices)
       kept_on.compute_stream().launch(op::fill(made, value));
       return made;
     };
-    const std::shared_ptr<SharedTensor> total = worker.shared_tensor("total", [&] { return filled(0); });
+    const std::shared_ptr<SharedTensor> total = worker.shared().tensor("total", [&] { return filled(0); });
     if (worker.index() == 2) {
       worker.await_end_of_job();
       EXPECT_THAT(get(worker, total->tensor()), Each(2.0F * kTurns));
       return;
     }
-    const auto mine = worker.mailbox(worker.index(), "turn"), other = worker.mailbox(1 - worker.index(), "turn");
+    const auto mine = worker.shared().mailbox(worker.index(), "turn"),
+               other = worker.shared().mailbox(1 - worker.index(), "turn");
     for (int turn = 0; turn < kTurns; ++turn) {
       if (worker.index() == 1) mine->receive("its turn");
       {
@@ -61,8 +62,8 @@ TEST_P(EveryEngineEnds, AWorkerGoesOnAfterTheOthers) {
     if (worker.index() == 1) return;
     worker.await_end_of_job();
     EXPECT_THAT(get(worker, put(worker, *worker.devices()[1], {1, 1})), Each(1.0F));
-    const auto own = worker.mailbox(worker.index(), "own");
-    worker.run_concurrently(2, [&](int task) {
+    const auto own = worker.shared().mailbox(worker.index(), "own");
+    worker.tasks().run_concurrently(2, [&](int task) {
       if (task == 0) own->receive("what the other task sends");
       if (task == 1) own->send({.text = "x"});
     });
@@ -86,7 +87,7 @@ TEST_P(EveryEngineEnds, AWorkerThatWaitsForEverIsADeadlock) {
   EXPECT_THAT(([&] {
                 run(2, 1, [](Worker& worker) {
                   if (worker.index() == 1) return worker.await_end_of_job();
-                  worker.mailbox(0, "nothing")->receive("a letter that nobody sends");
+                  worker.shared().mailbox(0, "nothing")->receive("a letter that nobody sends");
                 });
               }),
               testing::ThrowsMessage<DeadlockError>(
@@ -99,7 +100,7 @@ TEST_P(EveryEngineEnds, SoIsOneThatWaitsForEverAfterTheOthers) {
                 run(2, 1, [](Worker& worker) {
                   if (worker.index() == 0) return;
                   worker.await_end_of_job();
-                  worker.mailbox(1, "nothing")->receive("a letter that nobody sends");
+                  worker.shared().mailbox(1, "nothing")->receive("a letter that nobody sends");
                 });
               }),
               testing::ThrowsMessage<DeadlockError>(HasSubstr("worker 1 waits for a letter that nobody sends")));

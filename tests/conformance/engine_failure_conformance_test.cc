@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, EveryEngineFails, testing::ValuesIn(built_world
 TEST_P(EveryEngineFails, NamesWhoWaitsInADeadlock) {
   EXPECT_THAT(([&] {
                 run(2, 1, [](Worker& worker) {
-                  const auto monitor = worker.make_monitor();
+                  const auto monitor = worker.tasks().make_monitor();
                   const std::string what = "the letter of worker " + std::to_string(1 - worker.index());
                   const std::lock_guard lock(*monitor);
                   for (;;) monitor->wait(what);
@@ -154,7 +154,7 @@ TEST_P(EveryEngineFails, AnExceptionOfOneProgramEndsAll) {
   EXPECT_THAT(([&] {
                 run(2, 1, [&](Worker& worker) {
                   if (worker.index() == 1) throw std::runtime_error("worker 1 gives up");
-                  const auto monitor = worker.make_monitor();
+                  const auto monitor = worker.tasks().make_monitor();
                   const std::lock_guard lock(*monitor);
                   for (;;) monitor->wait("something that never comes");
                   has_gone_on = true;

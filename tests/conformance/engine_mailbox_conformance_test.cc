@@ -20,12 +20,12 @@ TEST_P(EveryEngineSends, MessagesOfATaskArriveInOrder) {
   constexpr int kMessages = 100;
   run(3, 1, [](Worker& worker) {
     if (worker.index() != 0) {
-      const auto box = worker.mailbox(0, "from " + std::to_string(worker.index()));
+      const auto box = worker.shared().mailbox(0, "from " + std::to_string(worker.index()));
       for (int i = 0; i < kMessages; ++i) box->send({.text = std::to_string(i) + std::string(1, '\0')});
       return;
     }
     for (const int sender : {2, 1}) {
-      const auto box = worker.mailbox(0, "from " + std::to_string(sender));
+      const auto box = worker.shared().mailbox(0, "from " + std::to_string(sender));
       for (int i = 0; i < kMessages; ++i) {
         EXPECT_EQ(box->receive("a message").text, std::to_string(i) + std::string(1, '\0'));
       }
@@ -35,9 +35,9 @@ TEST_P(EveryEngineSends, MessagesOfATaskArriveInOrder) {
 
 TEST_P(EveryEngineSends, AWorkerSendsToItself) {
   run(2, 1, [](Worker& worker) {
-    const auto box = worker.mailbox(worker.index(), "own");
+    const auto box = worker.shared().mailbox(worker.index(), "own");
     box->send({.text = "first"});
-    worker.mailbox(worker.index(), "own")->send({.text = "second"});
+    worker.shared().mailbox(worker.index(), "own")->send({.text = "second"});
     EXPECT_EQ(box->receive("a message").text, "first");
     EXPECT_EQ(box->receive("a message").text, "second");
   });
@@ -46,13 +46,13 @@ TEST_P(EveryEngineSends, AWorkerSendsToItself) {
 TEST_P(EveryEngineSends, TwoTasksShareTheMessagesOfOneMailbox) {
   constexpr int kMessages = 20;
   run(2, 1, [](Worker& worker) {
-    const auto box = worker.mailbox(0, "work");
+    const auto box = worker.shared().mailbox(0, "work");
     if (worker.index() == 1) {
       for (int i = 0; i < kMessages; ++i) box->send({.text = "x"});
       return;
     }
     std::vector<int> received(2);
-    worker.run_concurrently(2, [&](int task) {
+    worker.tasks().run_concurrently(2, [&](int task) {
       for (int i = 0; i < kMessages / 2; ++i) {
         received[static_cast<std::size_t>(task)] += static_cast<int>(box->receive("a message").text.size());
       }
@@ -64,7 +64,7 @@ TEST_P(EveryEngineSends, TwoTasksShareTheMessagesOfOneMailbox) {
 // The receiver reads the sender's memory, which is there as long as the receiver has the tensor.
 TEST_P(EveryEngineSendsTensors, ThatStayWhereTheyAre) {
   run(2, 1, [](Worker& worker) {
-    const auto there = worker.mailbox(1, "tensors"), back = worker.mailbox(0, "done");
+    const auto there = worker.shared().mailbox(1, "tensors"), back = worker.shared().mailbox(0, "done");
     if (worker.index() == 0) {
       for (int round = 0; round < 3; ++round) {
         const auto value = static_cast<float>(round);
@@ -98,7 +98,7 @@ TEST_P(EveryEngineSendsTensors, OfItsOwnWorkerOnly) {
     DeviceId other = worker.devices()[0]->id();
     other.task = 1;
     const Tensor remote = worker.device(other).allocate(DType::f32, {1});
-    const auto box = worker.mailbox(1, "tensors");
+    const auto box = worker.shared().mailbox(1, "tensors");
     EXPECT_THAT([&] { box->send({.text = "", .tensors = {remote}}); },
                 ThrowsMessage<UsageError>(HasSubstr("is on no device of the worker that sends it")));
   });
@@ -106,18 +106,18 @@ TEST_P(EveryEngineSendsTensors, OfItsOwnWorkerOnly) {
 
 TEST_P(EveryEngineSends, OnlyTheOwnerReceives) {
   run(2, 1, [](Worker& worker) {
-    const auto box = worker.mailbox(1 - worker.index(), "of the other");
+    const auto box = worker.shared().mailbox(1 - worker.index(), "of the other");
     EXPECT_THAT([&] { box->receive("a message"); },
                 ThrowsMessage<UsageError>(HasSubstr("only worker " + std::to_string(1 - worker.index()))));
-    EXPECT_THROW(worker.mailbox(2, "of nobody"), UsageError);
-    EXPECT_THROW(worker.mailbox(-1, "of nobody"), UsageError);
+    EXPECT_THROW(worker.shared().mailbox(2, "of nobody"), UsageError);
+    EXPECT_THROW(worker.shared().mailbox(-1, "of nobody"), UsageError);
   });
 }
 
 TEST_P(EveryEngineSends, AMessageThatNobodySendsIsADeadlock) {
   EXPECT_THAT(([&] {
                 run(2, 1, [](Worker& worker) {
-                  worker.mailbox(worker.index(), "own")->receive("a message that nobody sends");
+                  worker.shared().mailbox(worker.index(), "own")->receive("a message that nobody sends");
                 });
               }),
               ThrowsMessage<DeadlockError>(AllOf(HasSubstr("worker 0 waits for a message that nobody sends"),

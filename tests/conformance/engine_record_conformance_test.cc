@@ -21,7 +21,7 @@ void training_program(Worker& worker, std::vector<float>& result) {
   }
   for (int step = 0; step < 3; ++step) {
     worker.begin_step(step);
-    worker.run_concurrently(static_cast<int>(weights.size()), [&](int i) {
+    worker.tasks().run_concurrently(static_cast<int>(weights.size()), [&](int i) {
       const auto at = static_cast<std::size_t>(i);
       Stream& stream = worker.devices()[at]->compute_stream();
       stream.launch(op::scale_add(gradients[at], weights[at], 0.5, 0));

@@ -175,7 +175,7 @@ TEST_P(EveryEngineReaches, WorkThatNobodyWaitsForIsPartOfTheRun) {
 TEST_P(EveryEngineReaches, WhatSeveralProcessesCannotDoIsRefusedByName) {
   run(2, 1, [](Worker& worker) {
     if (worker.index() != 0) return;
-    const auto share = [&] { worker.shared("thing", [] { return std::make_shared<int>(1); }); };
+    const auto share = [&] { worker.shared().object("thing", [] { return std::make_shared<int>(1); }); };
     if (worker.capabilities().shared_objects) {
       EXPECT_NO_THROW(share());
     } else {
@@ -197,9 +197,9 @@ TEST_P(EveryEngineReaches, WhatSeveralProcessesCannotDoIsRefusedByName) {
 TEST_P(EveryEngineReaches, KeepsObjectsOfAWorker) {
   run(2, 1, [](Worker& worker) {
     const auto number = [&] { return std::make_shared<int>(worker.index()); };
-    const auto object = std::static_pointer_cast<int>(worker.kept("number", number));
+    const auto object = std::static_pointer_cast<int>(worker.shared().kept("number", number));
     EXPECT_EQ(*object, worker.index());
-    EXPECT_EQ(worker.kept("number", number), object);
+    EXPECT_EQ(worker.shared().kept("number", number), object);
   });
 }
 
@@ -207,7 +207,7 @@ TEST_P(EveryEngineReaches, KeepsObjectsOfAWorker) {
 TEST_P(EveryEngineReaches, SharedTensorsAreChangedOneAtATime) {
   constexpr int kWorkers = 3, kChanges = 20;
   run(kWorkers, 1, [](Worker& worker) {
-    const auto shared = worker.shared_tensor("sum", [&] {
+    const auto shared = worker.shared().tensor("sum", [&] {
       Tensor tensor = device_of(worker, 1).allocate(DType::f32, {1000});
       tensor.device().compute_stream().launch(op::fill(tensor, 0));
       return tensor;
@@ -245,10 +245,10 @@ TEST_P(EveryEngineReaches, SharedTensorsAreChangedOneAtATime) {
 TEST_P(EveryEngineReaches, ASharedTensorThatOneFailedToMakeIsMadeByTheNext) {
   run(2, 1, [](Worker& worker) {
     if (worker.index() != 0) return;
-    EXPECT_THROW(worker.shared_tensor("a", []() -> Tensor { throw std::runtime_error("no luck"); }),
+    EXPECT_THROW(worker.shared().tensor("a", []() -> Tensor { throw std::runtime_error("no luck"); }),
                  std::runtime_error);
-    const auto made = worker.shared_tensor("a", [&] { return put(worker, *worker.devices()[0], {5}); });
-    const auto found = worker.shared_tensor("a", []() -> Tensor { throw std::runtime_error("it is there"); });
+    const auto made = worker.shared().tensor("a", [&] { return put(worker, *worker.devices()[0], {5}); });
+    const auto found = worker.shared().tensor("a", []() -> Tensor { throw std::runtime_error("it is there"); });
     EXPECT_THAT(get(worker, found->tensor()), ElementsAre(5));
   });
 }
@@ -256,7 +256,8 @@ TEST_P(EveryEngineReaches, ASharedTensorThatOneFailedToMakeIsMadeByTheNext) {
 TEST_P(EveryEngineReaches, WhoWaitsForASharedTensorForeverIsNamed) {
   EXPECT_THAT(([&] {
                 run(2, 1, [](Worker& worker) {
-                  const auto shared = worker.shared_tensor("a", [&] { return put(worker, *worker.devices()[0], {5}); });
+                  const auto shared =
+                      worker.shared().tensor("a", [&] { return put(worker, *worker.devices()[0], {5}); });
                   shared->lock();
                   shared->lock();
                 });

@@ -23,9 +23,10 @@ INSTANTIATE_TEST_SUITE_P(Worlds, EveryEngineShares, testing::ValuesIn(built_worl
 class Points {
  public:
   static std::shared_ptr<Points> of(Worker& worker) {
-    return std::static_pointer_cast<Points>(worker.shared("points", [&] { return std::make_shared<Points>(worker); }));
+    return std::static_pointer_cast<Points>(
+        worker.shared().object("points", [&] { return std::make_shared<Points>(worker); }));
   }
-  explicit Points(Worker& worker) : monitor_(worker.make_monitor()) {}
+  explicit Points(Worker& worker) : monitor_(worker.tasks().make_monitor()) {}
   void pass() {
     const std::lock_guard lock(*monitor_);
     ++passed_;
@@ -45,7 +46,7 @@ TEST_P(EveryEngineShares, MakesOneObjectForAllWorkers) {
   int made = 0;
   std::vector<void*> seen(3);
   run(3, 1, [&](Worker& worker) {
-    const auto object = worker.shared("a", [&] { return std::make_shared<int>(++made); });
+    const auto object = worker.shared().object("a", [&] { return std::make_shared<int>(++made); });
     seen[static_cast<std::size_t>(worker.index())] = object.get();
   });
   EXPECT_EQ(made, 1);
@@ -57,7 +58,7 @@ TEST_P(EveryEngineShares, OthersGoOnWhileAnObjectIsMade) {
   run(2, 1, [&](Worker& worker) {
     const auto points = Points::of(worker);
     if (worker.index() == 0) {
-      worker.shared("slow", [&] {
+      worker.shared().object("slow", [&] {
         const Tensor tensor = put(worker, *worker.devices()[0], {1, 2, 3});
         EXPECT_THAT(get(worker, tensor), testing::ElementsAre(1, 2, 3)) << "waits for work of a device";
         points->pass();
@@ -67,10 +68,11 @@ TEST_P(EveryEngineShares, OthersGoOnWhileAnObjectIsMade) {
       return;
     }
     points->wait_for(1);
-    EXPECT_EQ(*std::static_pointer_cast<int>(worker.shared("quick", [] { return std::make_shared<int>(8); })), 8);
+    EXPECT_EQ(*std::static_pointer_cast<int>(worker.shared().object("quick", [] { return std::make_shared<int>(8); })),
+              8);
     points->pass();
     const auto unused = [] { return std::make_shared<int>(9); };
-    EXPECT_EQ(*std::static_pointer_cast<int>(worker.shared("slow", unused)), 7);
+    EXPECT_EQ(*std::static_pointer_cast<int>(worker.shared().object("slow", unused)), 7);
   });
 }
 
@@ -79,7 +81,7 @@ TEST_P(EveryEngineShares, ADeadlockWhileAnObjectIsMadeIsReported) {
                 run(2, 1, [&](Worker& worker) {
                   const auto points = Points::of(worker);
                   if (worker.index() == 1) points->wait_for(1);
-                  worker.shared("stuck", [&] {
+                  worker.shared().object("stuck", [&] {
                     points->pass();
                     points->wait_for(2);
                     return std::make_shared<int>(1);
@@ -96,7 +98,7 @@ TEST_P(EveryEngineShares, TheNextTaskMakesWhatOneFailedToMake) {
   run(2, 1, [&](Worker& worker) {
     const auto points = Points::of(worker);
     if (worker.index() == 0) {
-      EXPECT_THROW(worker.shared("a", []() -> std::shared_ptr<void> { throw std::runtime_error("no luck"); }),
+      EXPECT_THROW(worker.shared().object("a", []() -> std::shared_ptr<void> { throw std::runtime_error("no luck"); }),
                    std::runtime_error);
       points->pass();
       points->wait_for(2);
@@ -104,7 +106,8 @@ TEST_P(EveryEngineShares, TheNextTaskMakesWhatOneFailedToMake) {
       points->wait_for(1);
     }
     const auto make = [&] { return std::make_shared<int>(worker.index() + 5); };
-    values[static_cast<std::size_t>(worker.index())] = *std::static_pointer_cast<int>(worker.shared("a", make));
+    values[static_cast<std::size_t>(worker.index())] =
+        *std::static_pointer_cast<int>(worker.shared().object("a", make));
     if (worker.index() == 1) points->pass();
   });
   EXPECT_THAT(values, testing::ElementsAre(6, 6));

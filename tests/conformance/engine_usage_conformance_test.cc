@@ -31,9 +31,11 @@ TEST_P(EveryEngineRefuses, DevicesOfOthersThatItDoesNotReach) {
     }
     EXPECT_THAT(reach, ThrowsMessage<UnavailableError>(HasSubstr(other.text() + " is in another process")));
     const auto make = [&] { return worker.devices()[0]->allocate(DType::f32, {1}); };
-    const auto share = [&] { worker.shared_tensor("sum", make); };
+    const auto share = [&] { worker.shared().tensor("sum", make); };
     EXPECT_THAT(share, ThrowsMessage<UnavailableError>(HasSubstr("'sum' cannot be shared")));
-    const auto send = [&] { worker.mailbox(1 - worker.index(), "box")->send({.text = "", .tensors = {make()}}); };
+    const auto send = [&] {
+      worker.shared().mailbox(1 - worker.index(), "box")->send({.text = "", .tensors = {make()}});
+    };
     EXPECT_THAT(send, ThrowsMessage<UnavailableError>(HasSubstr("a message with tensors to another process")));
   });
 }
@@ -135,7 +137,7 @@ TEST_P(EveryEngineRefuses, StepsThatDoNotMatch) {
     worker.begin_step(0);
     EXPECT_THAT([&] { worker.begin_step(1); }, ThrowsMessage<UsageError>("a step begins within a step"));
     worker.end_step();
-    EXPECT_THAT([&] { worker.run_concurrently(-1, [](int) {}); },
+    EXPECT_THAT([&] { worker.tasks().run_concurrently(-1, [](int) {}); },
                 ThrowsMessage<UsageError>("a negative number of functions"));
   });
 }

@@ -189,8 +189,8 @@ TEST_P(FunctionsByName, ErrorsArriveAsWhatTheyAre) {
 TEST_P(FunctionsByName, KeepStateFromCallToCall) {
   WorkerFunctions functions;
   functions.add("count", [](ParameterServerStrategyV2&, const Value::Parts&) -> Value {
-    const auto count =
-        std::static_pointer_cast<int>(Task::current().worker()->kept("count", [] { return std::make_shared<int>(0); }));
+    const auto count = std::static_pointer_cast<int>(
+        Task::current().worker()->shared().kept("count", [] { return std::make_shared<int>(0); }));
     return ++*count;
   });
   run(functions, [](ParameterServerStrategyV2&, ClusterCoordinator& coordinator) {
@@ -208,7 +208,7 @@ TEST_P(FunctionsByName, ServeAllCoordinatorsOfAStrategy) {
   functions.add("same", [](ParameterServerStrategyV2&, const Value::Parts& arguments) { return arguments[0]; });
   run(functions, [](ParameterServerStrategyV2& strategy, ClusterCoordinator&) {
     ClusterCoordinator::coordinate(strategy, [](ClusterCoordinator& c) { c.schedule([] { return Value(1); }); });
-    strategy.extended().worker().run_concurrently(2, [&](int task) {
+    strategy.extended().worker().tasks().run_concurrently(2, [&](int task) {
       ClusterCoordinator::coordinate(strategy, [task](ClusterCoordinator& coordinator) {
         std::vector<RemoteValue> results;
         for (int i = 0; i < 10; ++i) results.push_back(coordinator.schedule("same", {100 * task + i}));

@@ -86,7 +86,7 @@ void mark_beside_launches(bool graphs) {
   open_engine("cuda", std::move(options))->run([](Worker& worker) {
     Device& device = *worker.devices()[0];
     Stream& stream = device.compute_stream();
-    worker.run_concurrently(kTasks, [&](int task) {
+    worker.tasks().run_concurrently(kTasks, [&](int task) {
       const Tensor sum = device.allocate(DType::f32, {1}), one = device.allocate(DType::f32, {1});
       const Tensor here = worker.cpu().allocate(DType::f32, {1});
       stream.launch(op::fill(sum, task));

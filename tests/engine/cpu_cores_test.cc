@@ -65,7 +65,7 @@ TEST(CpuCores, TasksThatComputeDoNotStopTheirDevices) {
   const int cores = threads::available_cores();
   std::atomic<int> done{0};
   run_on_cpu(1, 1, [&](Worker& worker) {
-    worker.run_concurrently(cores + 1, [&](int) {
+    worker.tasks().run_concurrently(cores + 1, [&](int) {
       worker.devices().front()->compute_stream().launch(op::host_function("work", {}, [&] { ++done; }));
       while (done.load() == 0) std::this_thread::yield();
     });

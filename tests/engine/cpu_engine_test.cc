@@ -110,10 +110,10 @@ TEST(CpuEngine, RecordsOpsWithinStepsInOrder) {
 TEST(ThreadWorker, RunsFunctionsConcurrentlyInTasksOfTheirOwn) {
   run_on_cpu(2, 1, [](Worker& worker) {
     Task::current().context() = 1;
-    const auto monitor = worker.make_monitor();
+    const auto monitor = worker.tasks().make_monitor();
     int arrived = 0;
     std::vector<std::string> names(3);
-    worker.run_concurrently(3, [&](int i) {
+    worker.tasks().run_concurrently(3, [&](int i) {
       EXPECT_FALSE(Task::current().context().has_value());
       EXPECT_EQ(Task::current().worker(), &worker);
       names[static_cast<std::size_t>(i)] = Task::current().name();
@@ -126,7 +126,7 @@ TEST(ThreadWorker, RunsFunctionsConcurrentlyInTasksOfTheirOwn) {
     EXPECT_THAT(names, ElementsAre(self + " replica 0", self + " replica 1", self + " replica 2"));
     EXPECT_EQ(Task::current().name(), self);
     EXPECT_TRUE(Task::current().context().has_value());
-    worker.run_concurrently(0, [](int) { FAIL(); });
+    worker.tasks().run_concurrently(0, [](int) { FAIL(); });
   });
 }
 
@@ -134,7 +134,8 @@ TEST(ThreadWorker, NestsConcurrentFunctions) {
   std::atomic<int> calls{0};
   run_on_cpu(1, 1, [&](Worker& worker) {
     for (int round = 0; round < 50; ++round) {
-      worker.run_concurrently(3, [&](int) { worker.run_concurrently(2, [&](int) { calls.fetch_add(1); }); });
+      worker.tasks().run_concurrently(
+          3, [&](int) { worker.tasks().run_concurrently(2, [&](int) { calls.fetch_add(1); }); });
     }
   });
   EXPECT_EQ(calls.load(), 50 * 3 * 2);
@@ -143,8 +144,8 @@ TEST(ThreadWorker, NestsConcurrentFunctions) {
 TEST(ThreadWorker, AMonitorIsAMutex) {
   std::int64_t sum = 0;
   run_on_cpu(1, 1, [&](Worker& worker) {
-    const auto monitor = worker.make_monitor();
-    worker.run_concurrently(4, [&](int) {
+    const auto monitor = worker.tasks().make_monitor();
+    worker.tasks().run_concurrently(4, [&](int) {
       for (int i = 0; i < 5000; ++i) {
         const std::lock_guard lock(*monitor);
         ++sum;

@@ -74,7 +74,7 @@ TEST(CpuException, OfOneProgramEndsTheOthers) {
                       std::this_thread::sleep_for(std::chrono::milliseconds(20));
                       throw std::runtime_error("worker 1 gives up");
                     }
-                    const auto monitor = worker.make_monitor();
+                    const auto monitor = worker.tasks().make_monitor();
                     const std::lock_guard lock(*monitor);
                     if (worker.index() == 0) {
                       for (;;) monitor->wait("something that never comes");
@@ -96,7 +96,7 @@ TEST(CpuException, OfAReplicaIsRethrownAfterAllHaveEnded) {
   run_on_cpu(1, 1, [](Worker& worker) {
     std::atomic<int> ended{0};
     EXPECT_THAT(([&] {
-                  worker.run_concurrently(4, [&](int i) {
+                  worker.tasks().run_concurrently(4, [&](int i) {
                     if (i == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
                     ended.fetch_add(1);
                     if (i > 0) throw std::runtime_error("replica " + std::to_string(i));
@@ -104,15 +104,15 @@ TEST(CpuException, OfAReplicaIsRethrownAfterAllHaveEnded) {
                 }),
                 testing::ThrowsMessage<std::runtime_error>("replica 1"));
     EXPECT_EQ(ended.load(), 4);
-    worker.run_concurrently(2, [](int) {});
+    worker.tasks().run_concurrently(2, [](int) {});
   });
 }
 
 TEST(CpuException, OfAReplicaIsNotHiddenByTheDeadlockItLeaves) {
   EXPECT_THAT(([] {
                 run_on_cpu(1, 1, [](Worker& worker) {
-                  const auto monitor = worker.make_monitor();
-                  worker.run_concurrently(2, [&](int i) {
+                  const auto monitor = worker.tasks().make_monitor();
+                  worker.tasks().run_concurrently(2, [&](int i) {
                     if (i == 1) throw std::runtime_error("replica 1 fails");
                     const std::lock_guard lock(*monitor);
                     for (;;) monitor->wait("replica 1");
@@ -127,8 +127,8 @@ TEST(CpuDeadlock, NamesWhoWaitsForWhat) {
     EXPECT_THAT(([] {
                   run_on_cpu(2, 1, [](Worker& worker) {
                     if (worker.index() == 0) {
-                      const auto monitor = worker.make_monitor();
-                      worker.run_concurrently(2, [&](int i) {
+                      const auto monitor = worker.tasks().make_monitor();
+                      worker.tasks().run_concurrently(2, [&](int i) {
                         if (i == 0) return;
                         const std::lock_guard lock(*monitor);
                         for (;;) monitor->wait("merge_call 2 of replica 0");
@@ -194,11 +194,11 @@ TEST(CpuDeadlock, OfMonitorsInACircleIsFound) {
   EXPECT_THAT(
       ([] {
         run_on_cpu(1, 1, [](Worker& worker) {
-          const auto first = worker.make_monitor();
-          const auto second = worker.make_monitor();
-          const auto meeting = worker.make_monitor();
+          const auto first = worker.tasks().make_monitor();
+          const auto second = worker.tasks().make_monitor();
+          const auto meeting = worker.tasks().make_monitor();
           int arrived = 0;
-          worker.run_concurrently(2, [&](int i) {
+          worker.tasks().run_concurrently(2, [&](int i) {
             const std::lock_guard own(i == 0 ? *first : *second);
             {
               const std::lock_guard lock(*meeting);
@@ -217,7 +217,7 @@ TEST(CpuDeadlock, OfMonitorsInACircleIsFound) {
 TEST(CpuDeadlock, EndsTheRunEvenWhenAProgramHidesIt) {
   EXPECT_THROW(run_on_cpu(1, 1,
                           [](Worker& worker) {
-                            const auto monitor = worker.make_monitor();
+                            const auto monitor = worker.tasks().make_monitor();
                             const std::lock_guard lock(*monitor);
                             EXPECT_THROW(monitor->wait("nobody"), DeadlockError);
                           }),
@@ -245,7 +245,7 @@ TEST(CpuDeadlock, GivesUpOnATaskThatSleepsElsewhere) {
                     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
                     return;
                   }
-                  const auto monitor = worker.make_monitor();
+                  const auto monitor = worker.tasks().make_monitor();
                   const std::lock_guard lock(*monitor);
                   for (;;) monitor->wait("worker 1");
                 });

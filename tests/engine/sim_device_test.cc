@@ -178,7 +178,7 @@ TEST(SimDevice, OverheadsAreThoseOfAsManyDevices) {
   const auto time_of = [&](int devices) {
     Nanoseconds end = 0;
     simulate(gpu_workers(make_star(star), 1, devices), [&](Worker& worker) {
-      worker.run_concurrently(devices, [&](int d) {
+      worker.tasks().run_concurrently(devices, [&](int d) {
         Device& device = *worker.devices()[static_cast<std::size_t>(d)];
         device.compute_stream().launch(cost_only(0));
         device.synchronize();

@@ -54,7 +54,7 @@ TEST(SimHostTime, ReplicasAfterTheFirstBeginInTurnOnThreadsThatSleep) {
   const auto starts = [](const DeviceModel& model) {
     std::vector<Nanoseconds> begun(3);
     simulate(cpu_worker(make_cpu(model), 3), [&](Worker& worker) {
-      worker.run_in_turn(3, [&](int i) {
+      worker.tasks().run_in_turn(3, [&](int i) {
         begun[static_cast<std::size_t>(i)] = worker.now();
         Stream& stream = worker.devices()[static_cast<std::size_t>(i)]->compute_stream();
         stream.launch(cost_only(1e9));

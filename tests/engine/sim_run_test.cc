@@ -62,9 +62,9 @@ TEST(SimRun, StepsAreRecordedOnNoDevice) {
 TEST(SimRun, ReplicasRunAsNamedTasksAndShareMonitors) {
   std::vector<std::string> names;
   simulate(gpu_workers(make_star(), 1), [&](Worker& worker) {
-    const auto monitor = worker.make_monitor();
+    const auto monitor = worker.tasks().make_monitor();
     int arrived = 0;
-    worker.run_concurrently(3, [&](int) {
+    worker.tasks().run_concurrently(3, [&](int) {
       EXPECT_EQ(Task::current().worker(), &worker);
       const std::lock_guard lock(*monitor);
       names.push_back(Task::current().name());
@@ -82,7 +82,7 @@ TEST(SimRun, TheExceptionOfTheLowestReplicaReachesTheCallerAfterAllHaveEnded) {
   int ended = 0;
   simulate(gpu_workers(make_star(), 1), [&](Worker& worker) {
     EXPECT_EQ(message_of([&] {
-                worker.run_concurrently(4, [&](int i) {
+                worker.tasks().run_concurrently(4, [&](int i) {
                   worker.devices()[0]->compute_stream().launch(cost_only(1e9));
                   worker.devices()[0]->synchronize();
                   ++ended;
@@ -117,8 +117,8 @@ TEST(SimRun, AProgramsExceptionStopsTheOtherWorkers) {
 TEST(SimRun, AReplicasExceptionIsNotHiddenByThoseWhoWaitForIt) {
   EXPECT_EQ(message_of([] {
               simulate(gpu_workers(make_star(), 1), [](Worker& worker) {
-                const auto monitor = worker.make_monitor();
-                worker.run_concurrently(2, [&](int i) {
+                const auto monitor = worker.tasks().make_monitor();
+                worker.tasks().run_concurrently(2, [&](int i) {
                   if (i == 1) throw Error("replica 1 is broken");
                   const std::lock_guard lock(*monitor);
                   while (true) monitor->wait("replica 1");
@@ -137,7 +137,7 @@ TEST(SimRun, ADeadlockNamesWhoWaitsForWhat) {
       if (worker.index() == 2) return;
       worker.communicator(gpus_of(3)).all_reduce(buffers, Reduction::sum, streams);
       if (worker.index() == 1) return;
-      worker.run_concurrently(2, [&](int i) {
+      worker.tasks().run_concurrently(2, [&](int i) {
         if (i == 1) gpu.synchronize();
       });
     });
@@ -167,7 +167,7 @@ TEST(SimRun, WaitingTasksLearnOfTheDeadlock) {
   bool learned = false;
   EXPECT_THROW(simulate(gpu_workers(make_star(), 1),
                         [&](Worker& worker) {
-                          const auto monitor = worker.make_monitor();
+                          const auto monitor = worker.tasks().make_monitor();
                           const std::lock_guard lock(*monitor);
                           try {
                             monitor->wait("nothing at all");

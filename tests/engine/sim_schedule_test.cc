@@ -21,7 +21,7 @@ EngineOptions seeded(EngineOptions options, std::uint64_t seed) {
 // The order in which three replica functions come to a shared vector.
 Order order_of_replicas(const EngineOptions& options) {
   Order order;
-  simulate(options, [&](Worker& worker) { worker.run_concurrently(3, [&](int i) { order.push_back(i); }); });
+  simulate(options, [&](Worker& worker) { worker.tasks().run_concurrently(3, [&](int i) { order.push_back(i); }); });
   return order;
 }
 
@@ -68,10 +68,10 @@ TEST(SeededSchedule, TasksWokenTogetherGoOnInAnyOrder) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Order order;
     simulate(seeded(gpu_workers(make_star(), 1), seed), [&](Worker& worker) {
-      const auto monitor = worker.make_monitor();
+      const auto monitor = worker.tasks().make_monitor();
       int arrived = 0;
       Order arrivals;
-      worker.run_concurrently(3, [&](int i) {
+      worker.tasks().run_concurrently(3, [&](int i) {
         const std::lock_guard lock(*monitor);
         arrivals.push_back(i);
         if (++arrived == 3) monitor->notify_all();
@@ -107,10 +107,10 @@ void busy_program(Worker& worker) {
   Device& gpu = *worker.devices()[0];
   const std::vector<Tensor> buffers = {gpu.allocate(DType::f32, {1000})};
   const std::vector<Stream*> streams = {&gpu.compute_stream()};
-  const auto monitor = worker.make_monitor();
+  const auto monitor = worker.tasks().make_monitor();
   for (int step = 0; step < 3; ++step) {
     worker.begin_step(step);
-    worker.run_concurrently(3, [&](int i) {
+    worker.tasks().run_concurrently(3, [&](int i) {
       const std::lock_guard lock(*monitor);
       gpu.compute_stream().launch(cost_only(1e9 * (1 + i)));
       gpu.stream(3 + i).copy(gpu.allocate(DType::f32, {100}), gpu.allocate(DType::f32, {100}), Category::other);
@@ -145,8 +145,8 @@ TEST(SeededSchedule, TheSettingsNameTheSeedAndHowManyChoicesItMade) {
 int count_to_two(const EngineOptions& options, bool in_one_section) {
   int value = 0;
   simulate(options, [&](Worker& worker) {
-    const auto monitor = worker.make_monitor();
-    worker.run_concurrently(2, [&](int i) {
+    const auto monitor = worker.tasks().make_monitor();
+    worker.tasks().run_concurrently(2, [&](int i) {
       if (i == 1) worker.devices()[0]->compute_stream().launch(cost_only(1e9));  // a little later than the other
       monitor->lock();
       const int seen = value;
@@ -183,9 +183,9 @@ TEST(SeededSchedule, ACorrectProgramIsCorrectUnderEverySeed) {
 TEST(SeededSchedule, ADeadlockThatNeedsAnOrderIsFoundAndNamed) {
   const auto run = [](std::uint64_t seed) {
     simulate(seeded(gpu_workers(make_star(), 1), seed), [](Worker& worker) {
-      const auto first = worker.make_monitor();
-      const auto second = worker.make_monitor();
-      worker.run_concurrently(2, [&](int i) {
+      const auto first = worker.tasks().make_monitor();
+      const auto second = worker.tasks().make_monitor();
+      worker.tasks().run_concurrently(2, [&](int i) {
         const std::lock_guard outer(i == 0 ? *first : *second);
         const std::lock_guard inner(i == 0 ? *second : *first);
       });
@@ -208,8 +208,8 @@ TEST(SeededSchedule, AnExceptionStillEndsTheRun) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     EXPECT_THROW(simulate(seeded(gpu_workers(make_star({.workers = 3}), 3), seed),
                           [](Worker& worker) {
-                            const auto monitor = worker.make_monitor();
-                            worker.run_concurrently(2, [&](int i) {
+                            const auto monitor = worker.tasks().make_monitor();
+                            worker.tasks().run_concurrently(2, [&](int i) {
                               const std::lock_guard lock(*monitor);
                               if (worker.index() == 1 && i == 1) throw RunError("gives up");
                               worker.devices()[0]->compute_stream().launch(cost_only(1e9));

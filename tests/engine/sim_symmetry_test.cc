@@ -224,8 +224,8 @@ TEST_F(SimSymmetryOfMany, WorkersThatAllDifferAreAllSimulated) {
 TEST(SimSymmetry, WorkersThatShareAnObjectAreAllSimulated) {
   int begun = 0;
   const Timeline timeline = run_to_the_end(
-      alike_workers(), [](Worker& worker) { worker.shared("counter", [] { return std::make_shared<int>(0); }); },
-      &begun);
+      alike_workers(),
+      [](Worker& worker) { worker.shared().object("counter", [] { return std::make_shared<int>(0); }); }, &begun);
   EXPECT_EQ(begun, kWorkers);
   EXPECT_THAT(timeline.notes, ElementsAre(HasSubstr("shares an object with others")));
 }

@@ -56,7 +56,7 @@ TEST_F(SimWatch, AMutexHeldOverAWaitEndsTheProcessAndNamesTheTasks) {
       "/job:worker/replica:0/task:1/device:GPU:0\n  worker 0 waits for stream 0 of "
       "/job:worker/replica:0/task:0/device:GPU:0, which is at op 'work'\n  worker 2 waits for the "
       "other programs of "
-      "the job to end\n(.|\n)*Worker::make_monitor");
+      "the job to end\n(.|\n)*Tasks::make_monitor");
 }
 
 TEST_F(SimWatch, AnOpThatWaitsForTheProgramEndsTheProcess) {

@@ -58,7 +58,7 @@ TEST(GroupCollectives, TheLastDeviceToArriveIssuesTheCallOfAll) {
   on_workers(1, 4, [](Worker& worker) {
     GroupCollectives group(worker, worker.communicator(devices_in_sync(worker)));
     std::vector<Tensor> sums(4), gathered(4);
-    worker.run_concurrently(4, [&](int i) {
+    worker.tasks().run_concurrently(4, [&](int i) {
       Device& device = *worker.devices()[static_cast<std::size_t>(i)];
       Stream& stream = device.compute_stream();
       const auto index = static_cast<std::size_t>(i);

@@ -19,7 +19,7 @@ class Mailboxes {
  public:
   explicit Mailboxes(RemoteAccess& access) : access_(access) {}
 
-  // See Worker::mailbox; `process` is the owner's.
+  // See SharedState::mailbox; `process` is the owner's.
   std::shared_ptr<Mailbox> get(int process, int owner, std::string_view name);
   // Takes in a message from another process.
   void take_in(ByteReader& bytes);

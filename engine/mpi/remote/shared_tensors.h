@@ -24,7 +24,7 @@ class SharedTensors {
  public:
   explicit SharedTensors(RemoteAccess& access) : access_(access) {}
 
-  // See Worker::shared_tensor.
+  // See SharedState::tensor.
   std::shared_ptr<SharedTensor> get(std::string_view name, const std::function<Tensor()>& make);
   void handle(int from, RemoteKind kind, ByteReader& bytes);
   void end();

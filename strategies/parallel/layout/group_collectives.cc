@@ -7,7 +7,7 @@ namespace tandem {
 
 GroupCollectives::GroupCollectives(Worker& worker, Communicator& communicator)
     : communicator_(communicator),
-      monitor_(worker.make_monitor()),
+      monitor_(worker.tasks().make_monitor()),
       outputs_(communicator.local_devices().size()),
       inputs_(outputs_.size()),
       streams_(outputs_.size()) {}

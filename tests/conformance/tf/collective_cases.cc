@@ -149,7 +149,7 @@ Json mixed_batch(Stage& stage) {
 Json by_two_tasks(Stage& stage) {
   const auto ops = collective_of(stage);
   std::vector<Json> results(2);
-  stage.worker.run_concurrently(2, [&](int task) {
+  stage.worker.tasks().run_concurrently(2, [&](int task) {
     const double v = 1 + task;
     const Value value = dense_on_each(stage, {{v}, {v}});
     const std::vector<ReducePair> batch(5, ReducePair(value, value));

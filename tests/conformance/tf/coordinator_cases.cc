@@ -49,7 +49,7 @@ Json between_graph(Worker& worker) {
   CoordinatorOptions options = options_for(cluster_of({{"worker", kWorkers}, {"ps", {"ps0:1", "ps1:1"}}}),
                                            coordination_traits("ParameterServer"));
   use_tasks_of(worker, options);
-  const auto lock = worker.make_monitor();
+  const auto lock = worker.tasks().make_monitor();
   double x = 10, y = 20;
   int workers_ok = 0;
   const auto train = [&](const WorkerContext& context) {

@@ -91,7 +91,7 @@ Json cluster_error(const CaseWorld& world, const std::vector<std::string>& jobs)
 // Holds tasks back until open() is called, on any engine.
 class Gate {
  public:
-  explicit Gate(Worker& worker) : monitor_(worker.make_monitor()) {}
+  explicit Gate(Worker& worker) : monitor_(worker.tasks().make_monitor()) {}
   void open() {
     const std::lock_guard lock(*monitor_);
     is_open_ = true;

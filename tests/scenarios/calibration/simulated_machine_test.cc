@@ -250,8 +250,8 @@ double training_s(std::shared_ptr<const Topology> topology, int devices) {
     Communicator& group = worker.communicator(ids);
     const Nanoseconds begin = worker.now();
     for (int step = 0; step < 5; ++step) {
-      worker.run_concurrently(devices,
-                              [&](int d) { train(*worker.devices()[static_cast<std::size_t>(d)], worker.cpu()); });
+      worker.tasks().run_concurrently(
+          devices, [&](int d) { train(*worker.devices()[static_cast<std::size_t>(d)], worker.cpu()); });
       reduce(worker, group, 3'000'000);
       reduce(worker, group, 3'000);
     }

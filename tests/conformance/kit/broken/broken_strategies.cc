@@ -79,7 +79,7 @@ struct ReducesToTheWrongDevice : Base {
 struct Deadlocks : Base {
   using Base::Base;
   Value do_call_for_each_replica(const ReplicaFunction&, const Value::Parts&) override {
-    const std::unique_ptr<Monitor> monitor = worker().make_monitor();
+    const std::unique_ptr<Monitor> monitor = worker().tasks().make_monitor();
     const std::lock_guard lock(*monitor);
     while (true) monitor->wait("a replica that never comes");
   }
