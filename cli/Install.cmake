@@ -38,7 +38,7 @@ endif()
 # The public headers, where they lie in this tree: none of an engine's own, of a parser, of a workload.
 file(GLOB_RECURSE public RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS topologies/*.h strategies/*.h)
 list(FILTER public EXCLUDE
-  REGEX "^topologies/(base/xml_checks|readers/(models_yaml|nvml_links|graphs/.*|nccl/nccl_(document|gpu_links|graph|importer|rates)))\\.h$")
+  REGEX "^topologies/(base/(nvml_library|xml_checks)|readers/(models_yaml|nvml_links|graphs/.*|nccl/nccl_(document|gpu_links|graph|importer|rates)))\\.h$")
 file(GLOB beside RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS engine/*.h engine/base/*.h reports/*.h reports/*/*.h
   scenarios/scenario/*.h scenarios/model/*.h scenarios/job/*.h scenarios/reading/*.h scenarios/estimates/*.h
   scenarios/run/*.h scenarios/calibration/calibrate*.h)

@@ -35,7 +35,7 @@ class SharedObjects {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-// The state of a worker all of whose neighbours are in its process: everything in it is an object.
+// Implements SharedState by objects of one process. An engine whose workers are several processes overrides it.
 class SharedInProcess : public SharedState {
  public:
   std::shared_ptr<void> kept(std::string_view name, const Factory& make) override;
@@ -43,7 +43,10 @@ class SharedInProcess : public SharedState {
   std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) override;
 
  protected:
+  // Derived classes pass *this as a Worker, which is not to be taken for a copy.
   explicit SharedInProcess(Worker& worker) : worker_(worker) {}
+  SharedInProcess(const SharedInProcess&) = delete;
+  SharedInProcess& operator=(const SharedInProcess&) = delete;
   ~SharedInProcess() = default;
 
  private:

@@ -186,7 +186,7 @@ struct Link {
   std::shared_ptr<const LinkModel> model;
 };
 
-// What is known of a machine or cluster beside its graph.
+// What is known of a machine or cluster apart from its graph.
 struct MachineFacts {
   // Whether the GPUs of one machine reach each other's memory. If not, data between them is staged in host memory.
   bool p2p = true;

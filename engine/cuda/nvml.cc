@@ -1,6 +1,5 @@
 #include "engine/cuda/nvml.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +9,6 @@
 
 namespace tandem::cuda {
 
-// Copied from nvml.h, whose numbers and layouts do not change; the header is not part of every toolkit.
 using NvmlDevice = NvmlDeviceHandle*;
 struct NvmlProcess {
   unsigned pid;
@@ -25,7 +23,7 @@ struct NvmlProcessSample {
 
 namespace {
 
-constexpr int kSuccess = 0;
+constexpr int kSuccess = NvmlLibrary::kSuccess;
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
 constexpr int kInsufficientSize = 7;
@@ -41,12 +39,6 @@ struct SlowReason {
 constexpr std::array<SlowReason, 3> kTroubles{
     {{0x20 | 0x40, "heat"}, {0x80, "the power supply"}, {kHardware, "the hardware"}}};
 
-template <typename Function>
-bool find(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(dlsym(library, name));
-  return function != nullptr;
-}
-
 std::string clock_text(const char* what, std::optional<unsigned> now, std::optional<unsigned> most) {
   if (!now && !most) return "";
   if (!now) return fmt::format("{} at most {} MHz", what, *most);
@@ -56,8 +48,6 @@ std::string clock_text(const char* what, std::optional<unsigned> now, std::optio
 }  // namespace
 
 struct Nvml::Functions {
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
   int (*driver_version)(char*, unsigned) = nullptr;
   int (*device)(const char*, NvmlDevice*) = nullptr;
   int (*clock)(NvmlDevice, int, unsigned*) = nullptr;
@@ -68,16 +58,15 @@ struct Nvml::Functions {
   int (*processes)(NvmlDevice, unsigned*, NvmlProcess*) = nullptr;
   int (*process_samples)(NvmlDevice, NvmlProcessSample*, unsigned*, unsigned long long) = nullptr;
 
-  bool load(void* library) {
-    find(library, "nvmlDeviceGetCurrentClocksEventReasons", slow_reasons) ||
-        find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", slow_reasons);
-    find(library, "nvmlDeviceGetComputeRunningProcesses_v3", processes);
-    find(library, "nvmlDeviceGetProcessUtilization", process_samples);
-    return find(library, "nvmlInit_v2", init) && find(library, "nvmlShutdown", shutdown) &&
-           find(library, "nvmlSystemGetDriverVersion", driver_version) &&
-           find(library, "nvmlDeviceGetHandleByPciBusId_v2", device) &&
-           find(library, "nvmlDeviceGetClockInfo", clock) && find(library, "nvmlDeviceGetMaxClockInfo", most_clock) &&
-           find(library, "nvmlDeviceGetEnforcedPowerLimit", power_limit);
+  bool load(const NvmlLibrary& library) {
+    library.find("nvmlDeviceGetCurrentClocksEventReasons", slow_reasons) ||
+        library.find("nvmlDeviceGetCurrentClocksThrottleReasons", slow_reasons);
+    library.find("nvmlDeviceGetComputeRunningProcesses_v3", processes);
+    library.find("nvmlDeviceGetProcessUtilization", process_samples);
+    return library.find("nvmlSystemGetDriverVersion", driver_version) &&
+           library.find("nvmlDeviceGetHandleByPciBusId_v2", device) && library.find("nvmlDeviceGetClockInfo", clock) &&
+           library.find("nvmlDeviceGetMaxClockInfo", most_clock) &&
+           library.find("nvmlDeviceGetEnforcedPowerLimit", power_limit);
   }
 };
 
@@ -132,22 +121,16 @@ void add_reasons(std::uint64_t reasons, GpuUse& use) {
 
 }  // namespace
 
-Nvml::Nvml(void* library, std::unique_ptr<Functions> functions) : library_(library), functions_(std::move(functions)) {}
+Nvml::Nvml(std::shared_ptr<const NvmlLibrary> library, std::unique_ptr<Functions> functions)
+    : library_(std::move(library)), functions_(std::move(functions)) {}
 
-Nvml::~Nvml() {
-  functions_->shutdown();
-  dlclose(library_);
-}
+Nvml::~Nvml() = default;
 
 std::shared_ptr<const Nvml> Nvml::open(const char* library) {
-  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return nullptr;
+  std::shared_ptr<const NvmlLibrary> opened = NvmlLibrary::open(library);
   auto functions = std::make_unique<Functions>();
-  if (!functions->load(handle) || functions->init() != kSuccess) {
-    dlclose(handle);
-    return nullptr;
-  }
-  return std::shared_ptr<const Nvml>(new Nvml(handle, std::move(functions)));
+  if (opened == nullptr || !functions->load(*opened)) return nullptr;
+  return std::shared_ptr<const Nvml>(new Nvml(std::move(opened), std::move(functions)));
 }
 
 std::string Nvml::driver_version() const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/timeline.h"
+#include "topologies/base/nvml_library.h"
 
 namespace tandem::cuda {
 
@@ -45,10 +46,10 @@ class Nvml {
 
  private:
   struct Functions;
-  Nvml(void* library, std::unique_ptr<Functions> functions);
+  Nvml(std::shared_ptr<const NvmlLibrary> library, std::unique_ptr<Functions> functions);
   std::optional<std::vector<GpuProgram>> programs_of(NvmlDeviceHandle* device) const;
 
-  void* const library_;
+  const std::shared_ptr<const NvmlLibrary> library_;
   const std::unique_ptr<Functions> functions_;
 };
 

@@ -34,7 +34,7 @@ class Run {
   TaskPool& pool() { return pool_; }
   // Throws UnavailableError for one that does not exist, naming the known ones, and for one of another process.
   Device& device(const DeviceId& id);
-  // See the functions of Worker.
+  // See SharedState.
   std::shared_ptr<void> shared(std::string_view name, const SharedState::Factory& make);
   std::shared_ptr<void> kept(std::string_view name, const SharedState::Factory& make);
   std::shared_ptr<SharedTensor> shared_tensor(SharedInProcess& state, std::string_view name,

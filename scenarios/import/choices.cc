@@ -5,8 +5,6 @@
 #include <array>
 
 #include "scenarios/import/traces/trace.h"
-#include "strategies/parallel/layout/parallel_options.h"
-#include "strategies/strategies.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -25,7 +23,7 @@ constexpr std::array kChoices = {
     Choice{"--dtype", [](const ImportChoices& choices) { return !choices.dtype.empty(); }, true, true, false},
     Choice{"--optimizer", [](const ImportChoices& choices) { return !choices.optimizer.empty(); }, true, true, false},
     Choice{"--recompute", [](const ImportChoices& choices) { return choices.recompute; }, true, true, false},
-    Choice{"--bucket-bytes", [](const ImportChoices& choices) { return choices.bucket_bytes > 0; }, false, false, true},
+    Choice{"--strategy", [](const ImportChoices& choices) { return !choices.strategy.empty(); }, true, true, false},
 };
 
 bool takes(const Choice& choice, ImportKind kind) {
@@ -42,13 +40,6 @@ std::string takers_of(const Choice& choice) {
   return text;
 }
 
-std::string dividing_strategy() {
-  for (const std::string& name : strategy_names()) {
-    if (divides_parameters(name)) return name;
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string text_of(ImportKind kind) {
@@ -63,11 +54,6 @@ std::string text_of(ImportKind kind) {
       return "a trace";
   }
   TANDEM_UNREACHABLE("a kind of file");
-}
-
-bool divides_parameters(const std::string& strategy) {
-  const StrategyInfo* info = find_strategy(strategy);
-  return info != nullptr && info->division && info->division->axis == &ParallelOptions::data;
 }
 
 void set_machines(YamlMap& scenario, const UsedMachines& machines) {
@@ -96,11 +82,6 @@ void check_choices(const std::string& file, ImportKind kind, const ImportChoices
                     "catalog",
                     choices.topology));
   }
-  if (kind != ImportKind::trace || choices.strategy.empty() || divides_parameters(choices.strategy)) return;
-  refuse(
-      fmt::format("is a trace, which keeps the collectives that it recorded: of the strategies only {} changes them, "
-                  "found --strategy {}",
-                  dividing_strategy(), choices.strategy));
 }
 
 }  // namespace tandem

@@ -22,16 +22,12 @@ struct ImportChoices {
   std::string gpu{};              // the product of a topology file's GPUs
   int ranks = 0;                  // of a trace whose files do not say how many there are; 0: devices x workers
   bool recompute = false;         // activations of blocks
-  std::int64_t bucket_bytes = 0;  // of gradients that a trace's ranks reduce together
 };
 
 std::string text_of(ImportKind kind);  // "a Hugging Face configuration"
 
 // Throws InputError for an option that has no meaning for files of that kind.
 void check_choices(const std::string& file, ImportKind kind, const ImportChoices& choices);
-
-// Returns whether a strategy divides parameters and gradients among all devices, and can thus be given for a trace.
-bool divides_parameters(const std::string& strategy);
 
 // Equal machines, all of whose devices train.
 struct UsedMachines {

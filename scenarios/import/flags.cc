@@ -8,6 +8,7 @@
 #include "topologies/base/error.h"
 
 namespace tandem {
+
 void Flags::remove(std::string_view name) {
   std::erase_if(flags_, [&](const Flag& other) { return other.name == name; });
 }

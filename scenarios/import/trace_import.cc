@@ -110,13 +110,6 @@ Machines recorded_machines(const ImportChoices& options, const RankTrace& trace,
   return {.workers = ranks / devices, .devices = devices};
 }
 
-// Sets the keys of a workload that change the recorded job.
-void set_changes(YamlMap& workload, const ImportChoices& options, const RankTrace& trace, int ranks) {
-  if (ranks != trace.world) workload.set("replicas", ranks / replica_size(trace));
-  if (options.bucket_bytes > 0) workload.set("bucket_bytes", options.bucket_bytes);
-  if (divides_parameters(options.strategy)) workload.set("gradients", "divided");
-}
-
 // Adds the other ranks' files to a single file of Chakra, as ASTRA-sim does: they are in the same folder under the same
 // name. If several files are given, other ranks' files are left out with a note.
 std::vector<std::filesystem::path> with_other_ranks(const std::vector<std::filesystem::path>& given,
@@ -195,7 +188,8 @@ Imported import_traces(const std::vector<std::filesystem::path>& given, const Im
   YamlMap workload;
   workload.set("kind", "trace").list("files", names);
   if (imported.ranks > 0) workload.set("ranks", imported.ranks);
-  set_changes(workload, options, traces.front(), machines.ranks());
+  const RankTrace& recorded = traces.front();
+  if (machines.ranks() != recorded.world) workload.set("replicas", machines.ranks() / replica_size(recorded));
   YamlMap scenario;
   scenario.set("schema_version", 1).quote("name", files.front().stem().string()).below("workload", workload);
   scenario.set("strategy", YamlMap().set("name", options.strategy.empty() ? strategy_of_traces() : options.strategy));

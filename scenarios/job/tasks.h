@@ -1,4 +1,5 @@
-// The tasks of a scenario's job, and how many of each kind there are.
+// The tasks of a scenario's job, and how many of each kind there are: the numbers of a Job, for scenarios of which
+// nothing else is asked.
 #pragma once
 
 #include <cstdint>

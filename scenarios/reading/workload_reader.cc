@@ -157,36 +157,17 @@ void check_accumulation(const YamlReader& map, const LayersSettings& layers, int
   }
 }
 
-// Reads the changes to what the ranks did.
-Retiming read_retiming(const YamlReader& map) {
-  constexpr std::int64_t kMostReplicas = 1 << 20;
-  Retiming wanted;
-  wanted.replicas = map.optional("replicas").integer(2, kMostReplicas, 0);
-  const YamlReader bucket = map.optional("bucket_bytes");
-  constexpr double kMostBucket = 1e12;
-  wanted.bucket_bytes = static_cast<std::int64_t>(bucket.quantity(Dimension::bytes, {.most = kMostBucket}));
-  wanted.is_divided = map.optional("gradients").one_of<bool>({{"recorded", false}, {"divided", true}}, false);
-  return wanted;
-}
-
-void retime(const Retiming& wanted, const YamlReader& files, TraceSettings& trace) {
-  if (!trace.ranks || wanted.is_none()) return;
+// Changes the ranks to those of a job with another number of replicas; 0: as recorded.
+void retime(int replicas, const YamlReader& files, TraceSettings& trace) {
+  if (!trace.ranks || replicas == 0) return;
   const std::shared_ptr<const std::vector<RankTrace>> recorded = trace.ranks;
   trace.replica_size = std::max(1, replica_size(recorded->front()));
   trace.ranks =
-      included(files, [&] { return std::make_shared<const std::vector<RankTrace>>(retimed(*recorded, wanted)); });
+      included(files, [&] { return std::make_shared<const std::vector<RankTrace>>(retimed(*recorded, replicas)); });
   if (!trace.ranks) return;
   trace.world = trace.ranks->front().world;
-  if (wanted.replicas > 0) {
-    trace.changes.push_back(
-        fmt::format("{} replicas, recorded with {}", wanted.replicas, recorded->front().world / trace.replica_size));
-  }
-  if (wanted.bucket_bytes > 0)
-    trace.changes.push_back(fmt::format("gradients in buckets of {} bytes", wanted.bucket_bytes));
-  if (wanted.is_divided) {
-    trace.changes.emplace_back(
-        "parameters and gradients divided among the replicas; assumed: the forward pass is a third of the kernels");
-  }
+  trace.changes.push_back(
+      fmt::format("{} replicas, recorded with {}", replicas, recorded->front().world / trace.replica_size));
 }
 
 TraceSettings read_trace(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
@@ -197,13 +178,13 @@ TraceSettings read_trace(const YamlReader& map, const fs::path& folder, SharedPa
   }
   if (files.is_list() && files.list().empty()) files.error("needs a file for at least one rank");
   const auto ranks = static_cast<int>(map.optional("ranks").integer(1, kMostRanksOfJob, 0));
-  const Retiming wanted = read_retiming(map);
+  const auto replicas = static_cast<int>(map.optional("replicas").integer(2, kMostRanksOfJob, 0));
   if (found.empty()) return {};
   const auto trace = parts.get<TraceSettings>(fmt::format("{}: {}", folder.string(), text_of(*map.node())), [&] {
     auto read = std::make_shared<TraceSettings>();
     read->ranks = included(files, [&] { return read_traces(found, ranks); });
     if (read->ranks) read->world = read->ranks->front().world;
-    retime(wanted, files, *read);
+    retime(replicas, files, *read);
     return read;
   });
   return *trace;

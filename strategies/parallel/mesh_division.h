@@ -15,7 +15,7 @@ class MeshDivision : public Division {
   std::vector<DeviceShare> shares(const DivisionRequest& request) const override;
   std::vector<std::int64_t> kind_of(int rank, const ParallelOptions& options) const override;
   std::unique_ptr<DividedTraining> train(Worker& worker, TrainableModel& model,
-                                         const ParallelOptions& options) const override;
+                                         const ParallelOptions& options) const override;  // in mesh_training.cc
 
   // Returns the passes of a step on device `place` of a pipeline, in their order. Micro-batches go forward in the order
   // of their numbers through each stage, and backward likewise.

@@ -36,7 +36,6 @@ class MeshTraining final : public DividedTraining {
 
   DeviceStep make_step(const MeshMember& place);
   void make_input(DeviceStep& local, const MeshPlace& place);
-  void fetch(DeviceStep& local, int step);
   void step(DeviceStep& local, int step, const Tensor& losses);
 
   Worker& worker_;

@@ -106,7 +106,7 @@ class ParameterServerStrategyV2 final : public Strategy {
                                      std::shared_ptr<const ClusterResolver> cluster_resolver = {});
   // Ends WorkerFunctions::serve() on all workers, if this strategy has had a coordinator, and waits until those that it
   // has called functions on by name are done.
-  ~ParameterServerStrategyV2() override;
+  ~ParameterServerStrategyV2() override;  // ends the service of workers: serving_worker.cc
   void note_coordinator() { has_coordinator_ = true; }
   // Creates a variable in shards along axis 0, as the partitioner says; consecutive shards go to consecutive servers.
   ShardedVariable create_sharded_variable(const VariableSpec& spec);

@@ -168,16 +168,21 @@ std::string CommandLine::calibrated_machine() const {
   namespace fs = std::filesystem;
   const fs::path program = TANDEM_BINARY, kept = program.parent_path() / "calibrated_for_tests.yaml";
   const int lock = open((kept.string() + ".lock").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  EXPECT_GE(lock, 0);
   EXPECT_EQ(flock(lock, LOCK_EX), 0);  // other tests wait meanwhile
   if (!fs::exists(kept) || fs::last_write_time(kept) < fs::last_write_time(program)) {
     const Outcome outcome = tandem({"calibrate", "--quick", "--tries", "1", "--devices", "2", "-o", "machine.yaml"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, testing::IsEmpty());
     EXPECT_THAT(outcome.err, testing::HasSubstr("collectives measured"));
-    if (outcome.exit_code == 0) fs::copy_file(folder_ / "machine.yaml", kept, fs::copy_options::overwrite_existing);
+    if (outcome.exit_code == 0) {
+      fs::copy_file(folder_ / "machine.yaml", kept.string() + ".new", fs::copy_options::overwrite_existing);
+      fs::rename(kept.string() + ".new", kept);
+    }
+  } else {
+    fs::copy_file(kept, folder_ / "machine.yaml", fs::copy_options::overwrite_existing);
   }
   close(lock);
-  if (fs::exists(kept)) fs::copy_file(kept, folder_ / "machine.yaml", fs::copy_options::overwrite_existing);
   return "machine.yaml";
 }
 

@@ -5,7 +5,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// They look at the table, not at its errors.
+// These tests look at the table, not at its errors.
 class CompareCommand : public CommandLine {
  protected:
   void SetUp() override {

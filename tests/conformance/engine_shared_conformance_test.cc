@@ -1,4 +1,4 @@
-// Worker::shared on every engine: one object for all, made by a task that may block while others ask.
+// SharedState::object on every engine: one object for all, made by a task that may block while others ask.
 #include <mutex>
 #include <stdexcept>
 

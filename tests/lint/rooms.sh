@@ -1,6 +1,6 @@
 #!/bin/sh
-# Rooms one can live in: how many sources a folder has, which folders include each other, and which units form knots. A
-# unit is a header with its source; a knot is a set of units each of which includes every other, directly or not.
+# How many sources a folder has, which folders include each other, and which units form knots. A unit is a header with the
+# source of the same name; a knot is a set of units each of which includes every other, directly or not.
 #
 #   rooms.sh SOURCE_DIR            prints the figures, and what is over a limit
 #   rooms.sh --list SOURCE_DIR     also every pair and knot
@@ -11,7 +11,7 @@ list=0
 if [ "$1" = --list ]; then list=1; shift; fi
 cd "$1"
 find topologies engine strategies reports scenarios cli -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' |
-  LC_ALL=C sort | xargs awk -v list="$list" -v most_files=40 -v most_pairs=8 -v most_knots=12 '
+  LC_ALL=C sort | xargs -x -n 100000 awk -v list="$list" -v most_files=40 -v most_pairs=8 -v most_knots=12 -v most_in_knots=94 '
   function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
   function unit(path) { sub(/\.[a-z]*$/, "", path); return path }
   function fails(text) { print text; failed = 1 }
@@ -33,7 +33,7 @@ find topologies engine strategies reports scenarios cli -name '*.h' -o -name '*.
       v = stack[depth--]; is_on_stack[v] = 0
       members = members " " v; ++size
     } while (v != u)
-    if (size > 1) { ++knots; if (list) print "knot of " size ":" members }
+    if (size > 1) { ++knots; in_knots += size; if (list) print "knot of " size ":" members }
   }
 
   FNR == 1 { ++files[folder(FILENAME)]; units[unit(FILENAME)]; is_source[FILENAME] = 1 }
@@ -55,11 +55,12 @@ find topologies engine strategies reports scenarios cli -name '*.h' -o -name '*.
     }
     for (u in units) if (!(u in order)) visit(u)
     for (f in files) {
-      if (files[f] > largest) { largest = files[f]; where = f }
+      if (files[f] > largest || (files[f] == largest && f < where)) { largest = files[f]; where = f }
       if (files[f] > most_files) fails(f " has " files[f] " sources, at most " most_files)
     }
-    print "rooms: up to " largest " sources in a folder (" where "), " pairs + 0 " pairs of folders that include each other, " knots + 0 " knots"
+    print "rooms: up to " largest " sources in a folder (" where "), " pairs + 0 " pairs of folders that include each other, " knots + 0 " knots of " in_knots + 0 " units"
     if (pairs > most_pairs) fails("more pairs of folders include each other than " most_pairs " (rooms.sh --list names them)")
     if (knots > most_knots) fails("more knots than " most_knots " (rooms.sh --list names them)")
+    if (in_knots > most_in_knots) fails("more units in knots than " most_in_knots " (rooms.sh --list names them)")
     exit failed
   }'

@@ -7,6 +7,7 @@
 
 #include "tests/topologies/testing.h"
 #include "topologies/base/strict_yaml.h"
+#include "topologies/readers/topology_reader.h"
 #include "topologies/readers/topology_yaml.h"
 #include "topologies/views/topology_text.h"
 
@@ -200,6 +201,19 @@ TEST(NodeOverrides, AreTakenInFilesThatListNodesAndInVariantsOfClusters) {
       "schema_version: 1\nbased_on: ./cluster.yaml\nwithout: [\"*.nic5\", w2.gpu7]\n", (folder / "v.yaml").string());
   EXPECT_EQ(less.nodes_of(0, NodeKind::nic).size(), 7u);
   EXPECT_EQ(less.nodes_of(2, NodeKind::gpu).size(), 7u);
+  std::filesystem::remove_all(folder);
+}
+
+// A run that does not depend on a key names it, to those who can change it.
+TEST(NodeOverrides, AVariantDoesNotStateTheKeysOfTheOtherFile) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "variant_of_overrides";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "cluster.yaml")
+      << "schema_version: 1\ncluster: {node: hgx-h100, workers: 2, overrides: {nvlink: {latency: 1us}}}\n";
+  EXPECT_EQ(read_topology(folder / "cluster.yaml").facts().stated_keys.size(), 1u);
+  const Topology variant =
+      parse_topology_yaml("schema_version: 1\nbased_on: ./cluster.yaml\n", (folder / "variant.yaml").string());
+  EXPECT_TRUE(variant.facts().stated_keys.empty());
   std::filesystem::remove_all(folder);
 }
 

@@ -63,6 +63,7 @@ Topology without_nodes(const Topology& machine, const std::set<NodeIndex>& remov
     copy.add_link(places[link.from], places[link.to], link.model, link.direction);
   }
   copy.facts() = machine.facts();
+  copy.facts().stated_keys.clear();  // they are in the file of the other machine
   return copy;
 }
 

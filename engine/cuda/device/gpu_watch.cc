@@ -15,7 +15,7 @@
 namespace tandem::cuda {
 namespace {
 
-constexpr std::chrono::microseconds kSpin{200}, kPause{20};
+constexpr std::chrono::microseconds kSpin{200}, kWatchPause{20};
 constexpr std::chrono::milliseconds kCheckEvery{5};
 // The time after a failure until collectives are aborted, and until a GPU counts as hanging.
 constexpr double kGraceS = 1, kMostGraceS = 10;
@@ -37,7 +37,7 @@ void abort_all(const std::vector<ncclComm_t>& communicators) {
 void PollPause::operator()() const {
   if (threads::Clock::now() - begin_ <= kSpin) return;
   sharpen_sleeps();
-  std::this_thread::sleep_for(kPause);
+  std::this_thread::sleep_for(kWatchPause);
 }
 
 void abort_together(std::vector<ncclComm_t> communicators) {

@@ -1,12 +1,11 @@
 // All flows that a run has started so far, on every member of every class, and which of them represent others.
 //
-//   source    what starts flows again and again: a copy from one place of a machine to another, a group of devices. On
-//             so many *images*: on each member of a class, or once, where a group has all members of its classes
-//   pattern   flows that a source starts together: the same ones on each image
-//
-//   component   sources that have been under way at the same time, directly or through others: no flow ever shares a
+//   source     what starts flows again and again: a copy from one place of a machine to another, a group of devices. On
+//              so many *images*: on each member of a class, or once, where a group has all members of its classes
+//   pattern    flows that a source starts together: the same ones on each image
+//   component  sources that have been under way at the same time, directly or through others: no flow ever shares a
 //   link
-//             with one of another component
+//              with one of another component
 //
 // A link that can carry all that a component may have under way at the same time slows no flow down, and is ignored.
 // Over the other links, the flows of a component are divided by one equitable partition. Each class of flows is
