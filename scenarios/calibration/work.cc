@@ -1,4 +1,5 @@
 // Measures work inside a device: matrix products, element-wise ops, copies.
+#include "scenarios/calibration/program.h"
 #include "scenarios/calibration/stages.h"
 
 namespace tandem::calibration {

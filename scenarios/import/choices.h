@@ -19,9 +19,9 @@ struct ImportChoices {
   std::string topology{};  // a name of the catalog, or a file
   int devices = 0;         // of a machine
   int workers = 0;
-  std::string gpu{};              // the product of a topology file's GPUs
-  int ranks = 0;                  // of a trace whose files do not say how many there are; 0: devices x workers
-  bool recompute = false;         // activations of blocks
+  std::string gpu{};       // the product of a topology file's GPUs
+  int ranks = 0;           // of a trace whose files do not say how many there are; 0: devices x workers
+  bool recompute = false;  // activations of blocks
 };
 
 std::string text_of(ImportKind kind);  // "a Hugging Face configuration"

@@ -84,6 +84,27 @@ void route_by_router(benchmark::State& state) {
   state.counters["visited"] = static_cast<double>(visited);
 }
 
+// The first route between two machines, which those between all others follow.
+void first_route_by_router(benchmark::State& state) {
+  const Topology topology = rail_cluster(static_cast<int>(state.range(0)));
+  std::uint64_t visited = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto router = std::make_unique<Router>(topology);
+    Route route{.bandwidth_bytes_per_s = std::numeric_limits<double>::infinity()};
+    state.ResumeTiming();
+    const auto [from, to] = ends_of(topology, 0);
+    router->append(from, to, route);
+    benchmark::DoNotOptimize(route);
+    visited = router->visited_count();
+    state.PauseTiming();
+    router.reset();
+    state.ResumeTiming();
+  }
+  set_exact(state, "visited", static_cast<double>(visited));
+}
+
+BENCHMARK(first_route_by_router)->Arg(32)->Arg(256)->Arg(2048)->Unit(benchmark::kMicrosecond);
 BENCHMARK(route_by_boost)->Arg(32)->Arg(256)->Arg(2048)->Unit(benchmark::kMicrosecond);
 BENCHMARK(route_by_router)->Arg(32)->Arg(256)->Arg(2048)->Unit(benchmark::kMicrosecond);
 

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "engine/sim/collectives/nccl/plan.h"
+#include "engine/sim/collectives/nccl/surveyor.h"
 #include "tests/benchmarks/exact_counters.h"
 #include "tests/engine/sim_machines.h"
 

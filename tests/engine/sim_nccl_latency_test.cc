@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "engine/sim/collectives/nccl/plan.h"
+#include "engine/sim/collectives/nccl/surveyor.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"
 #include "topologies/readers/topology_reader.h"

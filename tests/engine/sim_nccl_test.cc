@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/sim/collectives/nccl/plan.h"
+#include "engine/sim/collectives/nccl/surveyor.h"
 #include "tests/engine/sim_support.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"
