@@ -89,7 +89,6 @@ const std::map<std::string, Values>& other_values() {
       {"workload.files", {{"[../../../docs/examples/trace.json, ../../../docs/examples/trace.json]"}}},
       {"workload.ranks", {{"4", "16"}}},
       {"workload.replicas", {{"16"}}},
-      {"workload.gradients", {{"divided"}}},
       {"strategy", {{}, is_map}},
       {"strategy.name", {{"one_device", "mirrored", "multi_worker_mirrored", "fully_sharded"}}},
       {"strategy.placement", {{"by_size", "by_hash"}}},
