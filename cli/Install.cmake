@@ -35,15 +35,15 @@ if(TARGET tandem_strategy_conformance)
     tests/conformance/kit/division/division_conformance.h)
 endif()
 
-# The public headers, where they lie in this tree: none of an engine's own, of a parser, of a workload.
-file(GLOB_RECURSE public RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS topologies/*.h strategies/*.h)
-list(FILTER public EXCLUDE
-  REGEX "^topologies/(base/(nvml_library|xml_checks)|readers/(models_yaml|nvml_links|graphs/.*|nccl/nccl_(document|gpu_links|graph|importer|rates)))\\.h$")
-file(GLOB beside RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS engine/*.h engine/base/*.h reports/*.h reports/*/*.h
-  scenarios/scenario/*.h scenarios/model/*.h scenarios/job/*.h scenarios/reading/*.h scenarios/estimates/*.h
-  scenarios/run/*.h scenarios/calibration/calibrate*.h)
-list(FILTER beside EXCLUDE REGEX "^reports/pages/")
-foreach(header ${headers} ${public} ${beside} cli/command_line.h)
+# The public headers, where they lie in this tree.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/public_headers.txt)
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/public_headers.txt public_patterns REGEX "^[a-z]")
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/public_headers.txt private_patterns REGEX "^!")
+list(TRANSFORM private_patterns REPLACE "^!" "")
+file(GLOB public RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${public_patterns})
+file(GLOB private RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${private_patterns})
+list(REMOVE_ITEM public ${private})
+foreach(header ${headers} ${public})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tandem/${folder})
 endforeach()

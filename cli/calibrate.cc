@@ -189,7 +189,7 @@ int calibrate_machine(CalibrateFlags flags) {
   phase.reset();
   if (use && use->is_disturbed()) {
     std::cerr << "tandem: disturbed: " << shown(lost_text(*use)) << "\n";
-    topology.facts().measured_with["disturbed"] = lost_text(*use);
+    topology.facts().set_disturbance(lost_text(*use));
   }
   write_topology(output, topology);
   if (!flags.common.quiet) std::cerr << shown_output(summary_text(topology)) << std::flush;

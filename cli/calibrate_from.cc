@@ -68,7 +68,7 @@ int calibrate_from(const CommonOptions& common, const CalibrateFromFlags& flags)
   add_samples(topology, report.collectives.samples);
   add_facts(topology, flags.files);
   if (!measured.disturbances.empty()) {
-    topology.facts().measured_with["disturbed"] = fmt::format("{}", fmt::join(measured.disturbances, "; "));
+    topology.facts().set_disturbance(fmt::format("{}", fmt::join(measured.disturbances, "; ")));
   }
   std::ostringstream yaml;
   write_topology_yaml(topology, yaml);

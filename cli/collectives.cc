@@ -212,8 +212,10 @@ CollectiveRun run_of(const CollectivesFlags& flags, const Prepared& prepared, co
   run.device_model = result.device_model;
   run.settings = result.settings;
   run.notes = result.notes;
-  if (job.topology)
-    run.notes.insert(run.notes.end(), job.topology->facts().notes.begin(), job.topology->facts().notes.end());
+  if (job.topology) {
+    const std::vector<std::string>& notes = job.topology->facts().notes;
+    run.notes.insert(run.notes.end(), notes.begin(), notes.end());
+  }
   if (prepared.published && !prepared.published->table.left_out.empty()) {
     run.notes.push_back(
         fmt::format("{}: the table is not whole, left out are {}", flags.against, prepared.published->table.left_out));

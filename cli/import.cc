@@ -190,7 +190,7 @@ void add_import(CLI::App& app, Action& action) {
   command->add_option("--optimizer", options.optimizer, "The optimizer")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "lamb"}));
   command->add_flag("--recompute", options.recompute, "Compute blocks again in the backward pass");
-  command->add_option("--strategy", options.strategy, "A strategy by name");
+  command->add_option("--strategy", options.strategy, "A strategy by name; traces keep what they recorded");
   CLI::Option* topology =
       command->add_option("--topology", options.topology, "A machine of the catalog, or a file beside the scenario");
   command->add_option("--gpu", options.gpu, "The GPUs of a topology file that does not tell them, such as h100")

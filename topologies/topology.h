@@ -207,8 +207,9 @@ struct MachineFacts {
   std::vector<std::string> notes{};
 
   void add_notes(const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); }
-  // Returns what disturbed the measurement, in words, which is the condition "disturbed"; empty: nothing.
+  // What disturbed the measurement, in words, which is the condition "disturbed"; empty: nothing.
   std::string disturbance() const;
+  void set_disturbance(std::string what) { measured_with["disturbed"] = std::move(what); }
 };
 
 class Topology {

@@ -28,10 +28,7 @@ fi
 base=$(for header in $contract; do printf '#include <%s>\n' "$header"; done | "$@" -E -x c++ - | wc -l)
 sizes=$(mktemp)
 trap 'rm -f "$sizes"' EXIT
-# As in cli/Install.cmake.
-{ ls engine/*.h engine/base/*.h cli/command_line.h reports/*.h reports/*/*.h scenarios/scenario/*.h scenarios/model/*.h scenarios/job/*.h \
-    scenarios/reading/*.h scenarios/estimates/*.h scenarios/run/*.h scenarios/calibration/calibrate*.h | grep -v '^reports/pages/'
-  find strategies topologies -name '*.h'; } |
+tests/lint/public_headers.sh |
   xargs -P "$(nproc)" -I {} "$self" . --lines-of {} "$@" | sort -rn >"$sizes"
 
 echo "preprocessed lines ($base of them are the standard library's in every header of the contract):"

@@ -48,8 +48,7 @@ for folder in engine topologies scenarios/calibration scenarios/fitting; do
     'its last bit differs between machines: topologies/base/portable_math.h' \
     '^topologies/base/(portable_math\.(h|cc)|units\.cc):|void (CpuStream::)?log\(|: *//|^engine/(cuda|cpu)/|: +log\('
 done
-for header in engine/*.h engine/base/*.h topologies/*.h strategies/*.h strategies/*/*.h strategies/*/*/*.h reports/*/*.h \
-  scenarios/scenario/*.h scenarios/model/*.h scenarios/job/*.h scenarios/reading/*.h scenarios/estimates/*.h scenarios/run/*.h; do
+for header in $(tests/lint/public_headers.sh); do
   forbid "$header" '#include [<"](simgrid|mpi\.h|cuda|nccl|cblas)' 'a public header names a backend'
   forbid "$header" '#include <(boost|yaml-cpp|CLI)/|#include <(pugixml|nlohmann/json)\.hpp>' \
     'a public header is light' '^(topologies/graph|reports/base/json_fields)\.h:'

@@ -19,7 +19,7 @@ struct NvmlPci {
 };
 constexpr unsigned kMostNvlinks = 18;
 
-struct Functions {
+struct NvmlFunctions {
   int (*count)(unsigned*) = nullptr;
   int (*handle)(unsigned, NvmlDevice*) = nullptr;
   int (*pci)(NvmlDevice, NvmlPci*) = nullptr;
@@ -40,7 +40,7 @@ std::string bus_text(const NvmlPci& pci) {
   return fmt::format("{:04x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
 }
 
-void add_links(const Functions& nvml, NvmlDevice device, std::vector<NvmlLinks>& found) {
+void add_links(const NvmlFunctions& nvml, NvmlDevice device, std::vector<NvmlLinks>& found) {
   NvmlPci own{};
   int major = 0, minor = 0;
   if (nvml.pci(device, &own) != NvmlLibrary::kSuccess ||
@@ -64,7 +64,7 @@ void add_links(const Functions& nvml, NvmlDevice device, std::vector<NvmlLinks>&
 std::vector<NvmlLinks> nvml_links() {
   std::vector<NvmlLinks> found;
   const std::shared_ptr<const NvmlLibrary> library = NvmlLibrary::open();
-  Functions nvml;
+  NvmlFunctions nvml;
   unsigned count = 0;
   if (library == nullptr || !nvml.load(*library) || nvml.count(&count) != NvmlLibrary::kSuccess) return found;
   for (unsigned i = 0; i < count; ++i) {
