@@ -10,7 +10,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 for virtual in compute_80 compute_90; do
   mkdir "$scratch/$virtual"
-  for file in "$sources"/engine/cuda/*.cu; do
+  for file in "$sources"/engine/cuda/kernels/*.cu; do
     "$nvcc" -std=c++20 --expt-relaxed-constexpr -O3 -arch="$virtual" -I"$sources" -ptx \
       -o "$scratch/$virtual/$(basename "$file" .cu).ptx" "$file"
   done
