@@ -57,18 +57,9 @@ std::shared_ptr<const LinkModel> assumed_link(LinkKind kind, double rate, const 
   return model;
 }
 
-// Returns the first link of a kind in a machine, preferably one at a GPU.
-std::shared_ptr<const LinkModel> first_link(const Topology& machine, LinkKind kind, const std::string& name) {
-  std::shared_ptr<const LinkModel> found;
-  for (LinkIndex index = 0; index < machine.link_count(); ++index) {
-    const Link link = machine.link(index);
-    if (link.model->kind != kind) continue;
-    const bool is_at_gpu = machine.kind(link.from) == NodeKind::gpu || machine.kind(link.to) == NodeKind::gpu;
-    if (found && !is_at_gpu) continue;
-    found = std::make_shared<LinkModel>(assumed_as_in(name, *link.model));
-    if (is_at_gpu) break;
-  }
-  return found;
+std::shared_ptr<const LinkModel> assumed_first_link(const Topology& machine, LinkKind kind, const std::string& name) {
+  const auto found = first_link(machine, kind);
+  return found ? std::make_shared<LinkModel>(assumed_as_in(name, *found)) : nullptr;
 }
 
 void borrow_machine(Borrowed& borrowed) {
@@ -81,8 +72,8 @@ void borrow_machine(Borrowed& borrowed) {
     borrowed.gpu = std::make_shared<DeviceModel>(assumed_as_in(name, *machine.device(gpus.front())));
   }
   if (!cpus.empty()) borrowed.cpu = std::make_shared<DeviceModel>(assumed_as_in(name, *machine.device(cpus.front())));
-  borrowed.pcie = first_link(machine, LinkKind::pcie, name);
-  borrowed.numa = first_link(machine, LinkKind::cpu_interconnect, name);
+  borrowed.pcie = assumed_first_link(machine, LinkKind::pcie, name);
+  borrowed.numa = assumed_first_link(machine, LinkKind::cpu_interconnect, name);
   if (!nics.empty() && machine.node(nics.front()).port) {
     borrowed.port = std::make_shared<LinkModel>(assumed_as_in(name, *machine.node(nics.front()).port));
   }
@@ -91,15 +82,6 @@ void borrow_machine(Borrowed& borrowed) {
 const DeviceModel* gpu_in(const Topology& machine) {
   const auto gpus = machine.nodes_of(0, NodeKind::gpu);
   return gpus.empty() ? nullptr : machine.device(gpus.front()).get();
-}
-
-// Returns the machine that the file's name mentions, if it can have the product.
-std::string machine_named_by(const std::string& file, const PciGpu* product) {
-  std::string name = machine_named_in(std::filesystem::path(file).filename().string());
-  if (name.empty() || product == nullptr) return name;
-  const Topology machine = load_catalog_node(name);
-  const DeviceModel* gpu = gpu_in(machine);
-  return gpu != nullptr && gpu->name == product->product ? name : "";
 }
 
 void remark_on_options(const ImportOptions& options, const PciGpu* wanted, Borrowed& borrowed) {
@@ -149,16 +131,51 @@ Topology machine_to_complete_with(const std::string& name) {
                                 (nearest.empty() ? "" : "; did you mean '" + nearest + "'?")}});
 }
 
+std::optional<Completion> completion_of(const ImportOptions& options, const MachineClues& clues) {
+  const std::string& wanted = options.complete_with;
+  if (wanted == kNoMachine) return std::nullopt;
+  if (!wanted.empty()) return Completion{machine_to_complete_with(wanted), wanted};
+  for (const std::string& text : clues.texts) {
+    const std::string name = machine_named_in(text);
+    if (name.empty()) continue;
+    Topology machine = load_catalog_node(name);
+    if (clues.fits(machine)) return Completion{std::move(machine), name, "which the file's name or its comments name"};
+    break;
+  }
+  const PciGpu* stated = stated_gpu(options);
+  for (const PciGpu* product : {clues.product, stated}) {
+    if (product == nullptr || product->machine.empty()) continue;
+    const std::string name(product->machine);
+    return Completion{load_catalog_node(name), name,
+                      product == clues.product ? "the catalog's machine of the same GPU"
+                                               : "the catalog's machine of the GPU that --gpu names"};
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const LinkModel> first_link(const Topology& machine, LinkKind kind) {
+  std::shared_ptr<const LinkModel> found;
+  for (LinkIndex index = 0; index < machine.link_count(); ++index) {
+    const Link link = machine.link(index);
+    if (link.model->kind != kind) continue;
+    if (machine.kind(link.from) == NodeKind::gpu || machine.kind(link.to) == NodeKind::gpu) return link.model;
+    if (!found) found = link.model;
+  }
+  return found;
+}
+
 Borrowed borrow(const ImportOptions& options, const std::string& file, const PciGpu* product) {
   Borrowed borrowed;
   const PciGpu* wanted = stated_gpu(options);
   if (product == nullptr) product = wanted;
-  std::string name = options.complete_with;
-  if (name.empty() && wanted == nullptr) name = machine_named_by(file, product);
-  if (name.empty() && product != nullptr) name = product->machine;
-  if (!name.empty() && name != kNoMachine) {
-    borrowed.machine = machine_to_complete_with(name);
-    borrowed.name = name;
+  const auto fits = [product](const Topology& machine) {
+    const DeviceModel* gpu = gpu_in(machine);
+    return product == nullptr || (gpu != nullptr && gpu->name == product->product);
+  };
+  const MachineClues clues{{std::filesystem::path(file).filename().string()}, product, fits};
+  if (auto completion = completion_of(options, clues)) {
+    borrowed.name = completion->name;
+    borrowed.machine = std::move(completion->machine);
   }
   if (product != nullptr) borrowed.gpu = nccl::gpu_of_product(*product);
   if (product != nullptr) remark_on_options(options, wanted, borrowed);
@@ -170,7 +187,7 @@ Borrowed borrow(const ImportOptions& options, const std::string& file, const Pci
     borrowed.pcie =
         generation != nullptr
             ? assumed_link(LinkKind::pcie, generation->pcie, "16 lanes of the generation of " + borrowed.name)
-            : assumed_link(LinkKind::pcie, 12e9, "NCCL's rate where speed and width are unknown");
+            : assumed_link(LinkKind::pcie, nccl::kUnknownPcie, "NCCL's rate where speed and width are unknown");
   }
   if (!borrowed.numa) {
     borrowed.numa = assumed_link(LinkKind::cpu_interconnect, kNumaRate, "Skylake, NVIDIA/nccl 2.30.7 src/graph/topo.h");

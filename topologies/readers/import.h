@@ -2,6 +2,7 @@
 // that they return in addition to the topology.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,29 @@ std::vector<std::string> notes_of_unused(const ImportOptions& options);
 // The value of ImportOptions::complete_with that means no machine.
 inline constexpr const char* kNoMachine = "none";
 
+// Returns the machine that ImportOptions::complete_with names. Throws InputError when there is none.
+Topology machine_to_complete_with(const std::string& name);
+
+// The machine from which a partial description is completed.
+struct Completion {
+  Topology machine;
+  std::string name{};    // as the options, the texts or the catalog name it
+  std::string reason{};  // why this one: "which the file's name or its comments name"; empty: the options name it
+};
+// What a description tells about the machine that it is of.
+struct MachineClues {
+  std::vector<std::string> texts{};  // which may name a machine of the catalog, the best first: a file's name, comments
+  const PciGpu* product = nullptr;   // of the description's GPUs; null: it does not tell
+  std::function<bool(const Topology&)> fits{};  // whether the description can be of a machine
+};
+// Returns the machine that ImportOptions::complete_with names, else one that the texts name and that fits, else the
+// catalog's machine with the description's GPU or that of ImportOptions::gpu. Throws InputError when an option names
+// nothing.
+std::optional<Completion> completion_of(const ImportOptions& options, const MachineClues& clues);
+
+// Returns the first link of a kind in a machine, preferably one at a GPU; null: none.
+std::shared_ptr<const LinkModel> first_link(const Topology& machine, LinkKind kind);
+
 // What a description without rates takes from elsewhere: from a machine, or from what is known about a GPU.
 struct Borrowed {
   std::string name{};  // of the machine or product, for notes; empty: nothing is known
@@ -43,13 +67,11 @@ struct Borrowed {
   int nvlinks = 0;                                          // of one GPU at most; 0: unknown
   std::vector<std::string> remarks{};                       // where options and description differ, for notes
 };
-// Borrows from the machine that ImportOptions names, else from one that the file's name names, else by `product`, which
-// is the description's own or null. `vendor` figures of a product stay; what comes from a machine is assumed. Throws
+// Borrows from the machine of completion_of(), which the file's name may tell, else by `product`, which is the
+// description's own or null. `vendor` figures of a product stay; what comes from a machine is assumed. Throws
 // InputError when an option names nothing.
 Borrowed borrow(const ImportOptions& options, const std::string& file, const PciGpu* product);
 
-// Returns the machine that ImportOptions::complete_with names. Throws InputError when there is none.
-Topology machine_to_complete_with(const std::string& name);
 // Returns the product of ImportOptions::gpu, or null if none is named. Throws InputError for an unknown one.
 const PciGpu* stated_gpu(const ImportOptions& options);
 

@@ -10,20 +10,7 @@
 namespace tandem::nccl {
 namespace {
 
-constexpr double kUnknownPcieRate = 12e9;  // NCCL's rate of a link whose speed and width are unknown
-constexpr double kSlowestNumaRate = 6e9;   // NCCL's slowest processor
-
-// The first link of a kind; at `node`, if there is one.
-const LinkModel* link_of(const Topology& machine, LinkKind kind, std::optional<NodeIndex> node = std::nullopt) {
-  const LinkModel* found = nullptr;
-  for (LinkIndex index = 0; index < machine.link_count(); ++index) {
-    if (machine.link_model(index).kind != kind) continue;
-    const Link link = machine.link(index);
-    if (node && (link.from == *node || link.to == *node)) return &machine.link_model(index);
-    if (found == nullptr) found = &machine.link_model(index);
-  }
-  return found;
-}
+constexpr double kSlowestNumaRate = 6e9;  // NCCL's slowest processor
 
 std::string in_gigabytes(double rate) {
   return fmt::format("{:.4g} GB/s", rate / 1e9);
@@ -95,35 +82,24 @@ bool Importer::is_incomplete() const {
          std::any_of(numa_nodes_.begin(), numa_nodes_.end(), [](const NumaNode& node) { return node.rate == 0; });
 }
 
-// Chooses the machine that was asked for, else one that the file names, else one with the same GPU.
 void Importer::choose_machine() {
-  const std::string& wanted = options_.complete_with;
-  if (wanted == kNoMachine) return;
-  if (!wanted.empty()) {
-    machine_ = machine_to_complete_with(wanted);
-    machine_name_ = wanted;
-    if (machine_->worker_count() == 1 && !machine_->nodes_of(0, NodeKind::gpu).empty()) return note_other_gpus();
-    return document_.problem(document_.root(), "--complete-with " + wanted + ": not one machine with GPUs");
-  }
-  std::string name = machine_named_in(std::filesystem::path(document_.file()).filename().string());
-  if (name.empty()) name = machine_named_in(document_.comments());
-  std::string reason = "which the file's name or its comments name";
-  if (!name.empty() && !fits(load_catalog_node(name))) name.clear();
+  MachineClues clues{{std::filesystem::path(document_.file()).filename().string(), document_.comments()},
+                     nullptr,
+                     [this](const Topology& machine) { return fits(machine); }};
   for (const Part& part : graph_.parts) {
-    const PciGpu* product =
-        name.empty() && part.kind == NodeKind::gpu ? find_pci_gpu(part.vendor, part.product) : nullptr;
-    if (product == nullptr || product->machine.empty()) continue;
-    name = product->machine;
-    reason = "the catalog's machine of the same GPU";
+    const PciGpu* product = part.kind == NodeKind::gpu ? find_pci_gpu(part.vendor, part.product) : nullptr;
+    if (clues.product == nullptr && product != nullptr && !product->machine.empty()) clues.product = product;
   }
-  if (const PciGpu* stated = stated_gpu(options_); name.empty() && stated != nullptr) {
-    name = stated->machine;
-    reason = "the catalog's machine of the GPU that --gpu names";
+  auto completion = completion_of(options_, clues);
+  if (!completion) return;
+  machine_ = std::move(completion->machine);
+  machine_name_ = completion->name;
+  const bool is_usable = machine_->worker_count() == 1 && !machine_->nodes_of(0, NodeKind::gpu).empty();
+  if (!is_usable) {
+    return document_.problem(document_.root(), "--complete-with " + machine_name_ + ": not one machine with GPUs");
   }
-  if (name.empty()) return;
-  machine_ = load_catalog_node(name);
-  machine_name_ = name;
-  document_.note("incomplete; the rest is assumed to be as in " + name + ", " + reason +
+  if (completion->reason.empty()) return note_other_gpus();
+  document_.note("incomplete; the rest is assumed to be as in " + machine_name_ + ", " + completion->reason +
                  " (--complete-with takes another one)");
 }
 
@@ -146,8 +122,11 @@ bool Importer::fits(const Topology& machine) const {
   const auto gpus = machine.nodes_of(0, NodeKind::gpu);
   if (gpus.empty()) return false;
   const DeviceModel& model = *machine.device(gpus.front());
-  return std::all_of(graph_.parts.begin(), graph_.parts.end(),
-                     [&](const Part& part) { return part.kind != NodeKind::gpu || is_like(part, model); });
+  const PciGpu* stated = stated_gpu(options_);
+  return std::all_of(graph_.parts.begin(), graph_.parts.end(), [&](const Part& part) {
+    if (part.kind != NodeKind::gpu) return true;
+    return part.device || stated == nullptr ? is_like(part, model) : model.name == stated->product;
+  });
 }
 
 // Names the machines of the catalog with as many GPUs and NICs, or as many GPUs.
@@ -247,7 +226,7 @@ void Importer::complete_links() {
 
 void Importer::complete_links_of(int host, const std::vector<std::size_t>& gpus) {
   const auto templates = machine_->nodes_of(0, NodeKind::gpu);
-  if (gpus.size() > templates.size() && link_of(*machine_, LinkKind::nvlink) != nullptr) {
+  if (gpus.size() > templates.size() && first_link(*machine_, LinkKind::nvlink) != nullptr) {
     return document_.problem(document_.root(),
                              fmt::format("{} GPUs, but {} has {}; {}; or --complete-with none for GPUs without NVLink",
                                          gpus.size(), machine_name_, templates.size(), advice()));
@@ -311,9 +290,8 @@ void Importer::complete_ports() {
 }
 
 void Importer::complete_rates() {
-  const LinkModel* pcie =
-      machine_ ? link_of(*machine_, LinkKind::pcie, machine_->nodes_of(0, NodeKind::gpu).front()) : nullptr;
-  const double pcie_rate = pcie != nullptr ? pcie->bandwidth_bytes_per_s.value : kUnknownPcieRate;
+  const auto pcie = machine_ ? first_link(*machine_, LinkKind::pcie) : nullptr;
+  const double pcie_rate = pcie != nullptr ? pcie->bandwidth_bytes_per_s.value : kUnknownPcie;
   const std::string as_in = "as in " + machine_name_;
   for (Connection& connection : graph_.connections) {
     if (connection.rate != 0) continue;
@@ -322,7 +300,7 @@ void Importer::complete_rates() {
     document_.note(graph_.parts[connection.to].element,
                    fmt::format("assumed: PCIe of {}, {}", in_gigabytes(pcie_rate), connection.source));
   }
-  const LinkModel* numa = machine_ ? link_of(*machine_, LinkKind::cpu_interconnect) : nullptr;
+  const auto numa = machine_ ? first_link(*machine_, LinkKind::cpu_interconnect) : nullptr;
   const double numa_rate = numa != nullptr ? numa->bandwidth_bytes_per_s.value : kSlowestNumaRate;
   const auto cpus = machine_ ? machine_->nodes_of(0, NodeKind::cpu) : std::vector<NodeIndex>{};
   for (NumaNode& node : numa_nodes_) {

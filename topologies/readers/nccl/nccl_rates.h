@@ -13,6 +13,7 @@
 namespace tandem::nccl {
 
 inline constexpr double kLocal = 5000e9;          // NCCL's rate for links that cost nothing
+inline constexpr double kUnknownPcie = 12e9;      // of a PCIe link whose speed and width are unknown
 inline constexpr std::int64_t kMostLinks = 4096;  // between two devices
 
 enum class PciClass : std::uint8_t { bridge, gpu, nic, nvswitch, nvlink_bridge };
