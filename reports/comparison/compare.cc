@@ -96,7 +96,7 @@ void compare_collectives(Comparison& comparison) {
 constexpr std::array<std::int64_t, 5> kBandEdges{0, std::int64_t{1} << 16, std::int64_t{1} << 20, std::int64_t{1} << 26,
                                                  std::int64_t{1} << 62};
 
-std::vector<SizeBand> bands_of(const std::vector<ComparedCollective>& collectives) {
+std::vector<ComparedBand> bands_of(const std::vector<ComparedCollective>& collectives) {
   std::map<std::pair<std::string, std::size_t>, std::vector<double>> errors;
   for (const ComparedCollective& collective : collectives) {
     if (!collective.error) continue;
@@ -104,7 +104,7 @@ std::vector<SizeBand> bands_of(const std::vector<ComparedCollective>& collective
     errors[{collective.operation, static_cast<std::size_t>(edge - kBandEdges.begin()) - 1}].push_back(
         std::abs(*collective.error));
   }
-  std::vector<SizeBand> bands;
+  std::vector<ComparedBand> bands;
   bands.reserve(errors.size());
   for (const auto& [key, values] : errors) {
     bands.push_back({.operation = key.first,

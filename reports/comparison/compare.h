@@ -32,7 +32,7 @@ struct ComparedCollective {
 };
 
 // Absolute errors of the collectives of one operation between two sizes.
-struct SizeBand {
+struct ComparedBand {
   std::string operation;
   std::int64_t from_bytes = 0;  // included
   std::int64_t to_bytes = 0;    // excluded
@@ -46,7 +46,7 @@ struct Comparison {
   Report predicted;
   std::vector<ComparedFigure> figures;  // step_time first
   std::vector<ComparedCollective> collectives;
-  std::vector<SizeBand> bands;
+  std::vector<ComparedBand> bands;
   // Largest |predicted - measured| / |measured| over the steps for which both have a loss.
   std::optional<double> loss_max_relative_difference;
   std::string calibration_disturbance{};  // what disturbed the calibration, in words; empty: nothing, or it is unknown

@@ -29,9 +29,9 @@ Json collectives_to_json(const std::vector<ComparedCollective>& collectives) {
   return list;
 }
 
-Json bands_to_json(const std::vector<SizeBand>& bands) {
+Json bands_to_json(const std::vector<ComparedBand>& bands) {
   Json list = Json::array();
-  for (const SizeBand& band : bands) {
+  for (const ComparedBand& band : bands) {
     list.push_back({{"operation", band.operation},
                     {"from_bytes", band.from_bytes},
                     {"to_bytes", band.to_bytes},

@@ -111,7 +111,7 @@ void add_collectives(TextTable& table, const Comparison& comparison) {
   }
 }
 
-std::string range_text(const SizeBand& band) {
+std::string range_text(const ComparedBand& band) {
   if (band.from_bytes == 0) return "below " + size_text(band.to_bytes);
   if (band.to_bytes == std::int64_t{1} << 62) return "from " + size_text(band.from_bytes);
   return fmt::format("{} to {}", size_text(band.from_bytes), size_text(band.to_bytes));
@@ -121,7 +121,7 @@ std::string bands_text(const Comparison& comparison) {
   if (comparison.bands.empty() || comparison.collectives.size() < kFewestForBands) return "";
   TextTable table(2);
   table.add({"collectives by size", "", "kinds", "median |error|", "p95 |error|"});
-  for (const SizeBand& band : comparison.bands) {
+  for (const ComparedBand& band : comparison.bands) {
     table.add({"  " + band.operation, range_text(band), std::to_string(band.count), percent_text(band.median_error),
                percent_text(band.p95_error)});
   }

@@ -105,7 +105,7 @@ std::string collectives_section_of(const std::vector<Comparison>& comparisons) {
 std::string bands_section(const Comparison& comparison) {
   if (comparison.bands.empty()) return "";
   HtmlTable table("absolute errors of collectives by size", {"operation", "from", "count", "median", "p95"});
-  for (const SizeBand& band : comparison.bands) {
+  for (const ComparedBand& band : comparison.bands) {
     table.add({band.operation, size_text(band.from_bytes), std::to_string(band.count), percent_text(band.median_error),
                percent_text(band.p95_error)});
   }

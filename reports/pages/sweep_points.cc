@@ -11,6 +11,7 @@
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
+#include "reports/run/model_work.h"
 #include "reports/run/model_work_json.h"
 #include "reports/sweep/sweep_table.h"
 
@@ -109,7 +110,6 @@ PagePoint point_of(const JsonField& field) {
   point.throughput = throughput.required("value").number_or_null();
   point.unit = throughput.required("unit").text();
   point.step_time = field.required("step_time_ns").number();
-  constexpr double kMillion = 1e6;
   if (const JsonField rates = field.optional("rates"); rates.present()) {
     point.cost_per_million = rates_from_json(rates).cost_per_unit * kMillion;
   }

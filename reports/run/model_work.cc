@@ -13,7 +13,6 @@ namespace tandem {
 namespace {
 
 constexpr double kSecondsOfAnHour = 3600;
-constexpr double kMillion = 1e6;
 
 std::string flops_text(double flops_per_s) {
   return format_quantity(flops_per_s, Dimension::flops_per_second);

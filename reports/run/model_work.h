@@ -24,6 +24,8 @@ struct ModelWork {
   bool operator==(const ModelWork&) const = default;
 };
 
+inline constexpr double kMillion = 1e6;  // tokens or units for which a price is shown
+
 // What the machines of a job cost.
 struct JobPrice {
   double per_hour = 0;         // of one machine

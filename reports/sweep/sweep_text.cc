@@ -5,6 +5,7 @@
 #include <set>
 
 #include "reports/base/text_table.h"
+#include "reports/run/model_work.h"
 #include "reports/sweep/sweep_table.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/units.h"
@@ -99,7 +100,6 @@ bool any_has(const SweepTable& table, double RunRates::*rate) {
 
 // Shows a row for each point, and marks those on the fronts.
 std::string points_text(const SweepTable& table, const std::vector<std::size_t>& places, const Fronts& fronts) {
-  constexpr double kMillion = 1e6;
   const bool has_mfu = any_has(table, &RunRates::mfu), has_cost = any_has(table, &RunRates::cost_per_unit);
   TextTable text;
   std::vector<std::string> head{""};

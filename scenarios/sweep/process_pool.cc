@@ -26,7 +26,7 @@ constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP};
 bool read_all(int descriptor, void* to, std::size_t size) {
   auto* bytes = static_cast<char*>(to);
   while (size > 0) {
-    const ssize_t count = read(descriptor, bytes, size);
+    const ssize_t count = ::read(descriptor, bytes, size);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return false;
     bytes += count;

@@ -37,7 +37,8 @@ class Workers : public InEveryWorld {
 };
 INSTANTIATE_TEST_SUITE_P(All, Workers, testing::ValuesIn(built_worlds()), name_of_world);
 
-std::shared_ptr<Variable> variable_of(Strategy& strategy, const std::string& name, VariableSynchronization when = {}) {
+std::shared_ptr<Variable> workers_variable(Strategy& strategy, const std::string& name,
+                                           VariableSynchronization when = {}) {
   return strategy.create_variable(
       {.name = name, .shape = {1}, .synchronization = when, .aggregation = VariableAggregation::sum});
 }
@@ -70,7 +71,7 @@ TEST_P(Workers, TensorsOfOtherShapesAndAsManyElementsAreNotAdded) {
 TEST_P(Workers, GradientsInAnotherOrderMeetByTheirVariables) {
   const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
     Worker& worker = strategy.extended().worker();
-    const auto a = variable_of(strategy, "a"), b = variable_of(strategy, "b");
+    const auto a = workers_variable(strategy, "a"), b = workers_variable(strategy, "b");
     const auto rule = [](Variable& variable, const Value& sum) { variable.assign_add(sum); };
     strategy.run([&](const Value::Parts&) {
       Device& device = get_replica_context()->device();
@@ -86,7 +87,7 @@ TEST_P(Workers, GradientsInAnotherOrderMeetByTheirVariables) {
 
 TEST_P(Workers, GradientsOfOtherVariablesAreRefused) {
   const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
-    const auto a = variable_of(strategy, "a"), b = variable_of(strategy, "b");
+    const auto a = workers_variable(strategy, "a"), b = workers_variable(strategy, "b");
     strategy.run([&](const Value::Parts&) {
       apply_gradients({{ones({1}), is_first(strategy) ? a : b}},
                       [](Variable& variable, const Value& sum) { variable.assign_add(sum); });
@@ -99,15 +100,15 @@ TEST_P(Workers, GradientsOfOtherVariablesAreRefused) {
 
 TEST_P(Workers, AMetricThatTheFirstWorkerReadsAloneIsNamed) {
   const std::string alone = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
-    const auto accuracy = variable_of(strategy, "accuracy", VariableSynchronization::on_read);
+    const auto accuracy = workers_variable(strategy, "accuracy", VariableSynchronization::on_read);
     if (is_first(strategy)) accuracy->read();
     strategy.extended().worker().cpu().synchronize();
     for (Device* device : strategy.extended().worker_devices()) device->synchronize();
   });
   EXPECT_THAT(alone, AllOf(HasSubstr("all_reduce #"), HasSubstr("for read() of variable 'accuracy'")));
   const std::string beside = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
-    const auto accuracy = variable_of(strategy, "accuracy", VariableSynchronization::on_read);
-    const auto w = variable_of(strategy, "w");
+    const auto accuracy = workers_variable(strategy, "accuracy", VariableSynchronization::on_read);
+    const auto w = workers_variable(strategy, "w");
     if (is_first(strategy)) accuracy->read();
     strategy.run([&](const Value::Parts&) {
       w->assign_add(ones({1}));
@@ -120,7 +121,7 @@ TEST_P(Workers, AMetricThatTheFirstWorkerReadsAloneIsNamed) {
 
 TEST_P(Workers, AVariableThatOneWorkerCreatesIsNamed) {
   const std::string message = message_of_run(
-      1, [](MultiWorkerMirroredStrategy& strategy) { variable_of(strategy, is_first(strategy) ? "w" : "u"); });
+      1, [](MultiWorkerMirroredStrategy& strategy) { workers_variable(strategy, is_first(strategy) ? "w" : "u"); });
   EXPECT_THAT(message, AllOf(HasSubstr("for the creation of variable 'w' f32[1]"),
                              HasSubstr("for the creation of variable 'u' f32[1]")));
 }
@@ -149,7 +150,7 @@ TEST_P(Workers, AChangeThatOneWorkerMakesAloneIsFoundWhereTheyMeetNext) {
   };
   EXPECT_THAT(
       message([](MultiWorkerMirroredStrategy& strategy) {
-        const auto w = variable_of(strategy, "w");
+        const auto w = workers_variable(strategy, "w");
         w->assign(1);
         for (int i = 0; i < (is_first(strategy) ? 3 : 2); ++i) w->assign_add(1);
       }),
@@ -165,7 +166,7 @@ TEST_P(Workers, AChangeThatOneWorkerMakesAloneIsFoundWhereTheyMeetNext) {
               }),
               HasSubstr("for reduce() by SUM, after assign_add() of variable 'step'"));
   EXPECT_EQ(message([](MultiWorkerMirroredStrategy& strategy) {
-              const auto w = variable_of(strategy, "w");
+              const auto w = workers_variable(strategy, "w");
               w->assign(1 + worker_of(strategy));  // each its own value, as their programs say
             }),
             "no error");
@@ -176,7 +177,7 @@ TEST_P(Workers, TheFirstDifferenceOfManyVariablesIsShown) {
   const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
     std::vector<GradientAndVariable> gradients;
     std::vector<std::shared_ptr<Variable>> variables;
-    for (int i = 0; i < 40; ++i) variables.push_back(variable_of(strategy, "layer" + std::to_string(i)));
+    for (int i = 0; i < 40; ++i) variables.push_back(workers_variable(strategy, "layer" + std::to_string(i)));
     strategy.run([&](const Value::Parts&) {
       for (int i = 0; i < 40; ++i) {
         if (i != (is_first(strategy) ? 21 : 30)) {

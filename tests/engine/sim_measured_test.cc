@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr double kMiB = 1 << 20;
+constexpr double kMebibyte = 1 << 20;
 
 CollectiveSample measured(int devices, double bytes, double time_s, int nodes = 1) {
   CollectiveSample sample;
@@ -70,8 +70,8 @@ std::string algorithm_of(const Timeline& timeline) {
 }
 
 TEST(MeasuredInSim, GpusTakeTheMeasuredTime) {
-  const auto options = machines_with({measured(8, 1 * kMiB, 40e-6), measured(8, 64 * kMiB, 500e-6)}, 8);
-  for (const auto& [bytes, time_s] : {std::pair(1 * kMiB, 40e-6), std::pair(64 * kMiB, 500e-6)}) {
+  const auto options = machines_with({measured(8, 1 * kMebibyte, 40e-6), measured(8, 64 * kMebibyte, 500e-6)}, 8);
+  for (const auto& [bytes, time_s] : {std::pair(1 * kMebibyte, 40e-6), std::pair(64 * kMebibyte, 500e-6)}) {
     const Timeline timeline = all_gathers(options, static_cast<std::int64_t>(bytes));
     EXPECT_NEAR(longest_s(timeline), time_s, 0.01e-6 + 1e-3 * time_s);
     EXPECT_THAT(algorithm_of(timeline), testing::EndsWith(", measured"));
@@ -80,28 +80,28 @@ TEST(MeasuredInSim, GpusTakeTheMeasuredTime) {
 }
 
 TEST(MeasuredInSim, OtherSizesAndDevicesAreNoted) {
-  const auto options = machines_with({measured(2, 32 * kMiB, 150e-6), measured(4, 64 * kMiB, 400e-6)}, 8);
-  const Timeline on_eight = all_gathers(options, static_cast<std::int64_t>(64 * kMiB));
+  const auto options = machines_with({measured(2, 32 * kMebibyte, 150e-6), measured(4, 64 * kMebibyte, 400e-6)}, 8);
+  const Timeline on_eight = all_gathers(options, static_cast<std::int64_t>(64 * kMebibyte));
   EXPECT_THAT(on_eight.notes, testing::Contains("extrapolated: all_gather on 8 devices, line over 2 and 4 devices"));
   EXPECT_THAT(algorithm_of(on_eight), testing::EndsWith(", extrapolated from measured times"));
-  const Timeline on_four = all_gathers(machines_with({measured(4, 64 * kMiB, 400e-6)}, 4), 1024);
+  const Timeline on_four = all_gathers(machines_with({measured(4, 64 * kMebibyte, 400e-6)}, 4), 1024);
   EXPECT_THAT(on_four.notes, testing::Contains("extrapolated: all_gather on 4 devices outside the measured sizes"));
 }
 
 // Each node is twice as slow as its links say, so two of them are as well.
 TEST(MeasuredInSim, MoreMachinesTakeTheResidualOfOne) {
-  const auto bytes = static_cast<std::int64_t>(64 * kMiB);
+  const auto bytes = static_cast<std::int64_t>(64 * kMebibyte);
   const double one_s = longest_s(all_gathers(machines_with({}, 8), bytes));
   const double two_s = longest_s(all_gathers(machines_with({}, 8, 2), bytes));
-  const Timeline timeline = all_gathers(machines_with({measured(8, 64 * kMiB, 2 * one_s)}, 8, 2), bytes);
+  const Timeline timeline = all_gathers(machines_with({measured(8, 64 * kMebibyte, 2 * one_s)}, 8, 2), bytes);
   EXPECT_NEAR(longest_s(timeline) / (2 * two_s), 1, 2e-3);
   EXPECT_THAT(timeline.notes,
               testing::Contains("extrapolated: all_gather on 16 devices of 2 nodes, residual of 1 node"));
 }
 
 TEST(MeasuredInSim, CallsOnTheSameLinksStillShareThem) {
-  const auto options = machines_with({measured(8, 64 * kMiB, 500e-6), measured(8, 256 * kMiB, 1600e-6)}, 8);
-  const auto bytes = static_cast<std::int64_t>(256 * kMiB);
+  const auto options = machines_with({measured(8, 64 * kMebibyte, 500e-6), measured(8, 256 * kMebibyte, 1600e-6)}, 8);
+  const auto bytes = static_cast<std::int64_t>(256 * kMebibyte);
   EXPECT_NEAR(longest_s(all_gathers(options, bytes)), 1600e-6, 2e-6);
   EXPECT_GT(longest_s(all_gathers(options, bytes, 2)), 1.3 * 1600e-6);
 }

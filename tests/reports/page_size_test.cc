@@ -37,7 +37,7 @@ bool says(const std::string& page, std::string_view text) {
 }
 
 // A step in which 80 devices work in short turns and wait for one another.
-Timeline busy_timeline() {
+Timeline long_timeline() {
   constexpr int kDevices = 80, kSteps = 50, kCalls = 100;
   Timeline timeline;
   timeline.engine = "cpu";
@@ -89,14 +89,14 @@ TEST(PageSize, OfARunIsBounded) {
   const std::string plain = small_page(document);
   EXPECT_TRUE(says(plain, "... and 551 more, for which the page has no room"));
   EXPECT_TRUE(says(plain, "points is drawn."));
-  document["details"] = run_details_to_json(run_details(busy_timeline(), 0, Pace::in_step));
+  document["details"] = run_details_to_json(run_details(long_timeline(), 0, Pace::in_step));
   const std::string page = small_page(document);
   EXPECT_TRUE(says(page, "Timeline of the median step"));
 }
 
 TEST(PageSize, TheDetailsOfAnyRunLeaveRoomForItsReport) {
   Json document = report_to_json(full_report());
-  document["details"] = run_details_to_json(run_details(busy_timeline(), 0, Pace::in_step));
+  document["details"] = run_details_to_json(run_details(long_timeline(), 0, Pace::in_step));
   const std::string page = small_page(document);
   EXPECT_FALSE(says(page, "There is no room for this on the page."));
 }
@@ -118,7 +118,7 @@ TEST(PageSize, OfAComparisonIsBounded) {
   std::vector<Comparison> comparisons;
   for (int i = 0; i < 30; ++i) comparisons.push_back(compare(large_report(50), large_report(50)));
   Json document = comparisons_to_json(comparisons);
-  const Json details = run_details_to_json(run_details(busy_timeline(), 0, Pace::in_step));
+  const Json details = run_details_to_json(run_details(long_timeline(), 0, Pace::in_step));
   for (const char* which : {"measured", "predicted"}) document["comparisons"].back()[which]["details"] = details;
   const std::string page = small_page(document);
   EXPECT_TRUE(says(page, "Timelines of the median steps"));

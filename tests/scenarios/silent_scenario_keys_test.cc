@@ -169,7 +169,7 @@ bool is_never_changing(const std::string& key) {
   return kKeys.contains(key);
 }
 
-const std::string kTwo = "topology: {cluster: {node: hgx-h100, workers: 2}}\n";
+const std::string kTwoNodes = "topology: {cluster: {node: hgx-h100, workers: 2}}\n";
 const std::string kMlp = "workload: {kind: mlp, hidden: [32, 16], batch: 72}\n";
 const std::string kTable =
     "workload: {kind: layers, model: files/forms.yaml, batch: 72, dtype: bf16, bucket_bytes: 100}\n";
@@ -189,7 +189,7 @@ std::string scenario(const std::string& workload, const std::string& strategy, c
 std::map<std::string, std::string> scenarios() {
   const std::string real = "name: sim, values: real", cpu = "topology: {cluster: {node: cpu-host, workers: 4}}\n";
   std::map<std::string, std::string> all{
-      {"one mlp with values", scenario(kMlp, "name: one_device", kTwo, "workers: 1, per_worker: 1", real)},
+      {"one mlp with values", scenario(kMlp, "name: one_device", kTwoNodes, "workers: 1, per_worker: 1", real)},
       {"mlp on four workers", scenario(kMlp, "name: multi_worker_mirrored",
                                        "topology: {cluster: {node: hgx-h100, workers: 4}}\n", "per_worker: 1")},
       {"gpt on processors",
@@ -197,35 +197,35 @@ std::map<std::string, std::string> scenarios() {
            "strategy: {name: multi_worker_mirrored}\n" + cpu +
            "devices: {type: cpu, per_worker: 2}\nengine: {name: sim}\nsteps: 3\nwarmup_steps: 1\n"},
       {"table in one bucket", scenario(kTable.substr(0, kTable.find(", bucket")) + "}\n", "name: multi_worker_mirrored",
-                                       kTwo, "per_worker: 2")},
+                                       kTwoNodes, "per_worker: 2")},
       {"gpt at a price",
        scenario(kGpt, "name: multi_worker_mirrored",
                 "topology: {cluster: {node: hgx-h100, workers: 2}, price: 49 $/h}\n", "per_worker: 2")},
       {"two servers", scenario(kTable.substr(0, kTable.find(", bucket")) + ", variables: tensors}\n",
-                               "name: parameter_server", kTwo, "per_worker: 1, ps: 2")},
-      {"trace", scenario(kTrace, "name: multi_worker_mirrored", kTwo, "workers: 1, per_worker: 8")},
-      {"mesh of data and tensor", scenario(kGpt, "name: mesh, data: 2, tensor: 2", kTwo, "per_worker: 2")},
+                               "name: parameter_server", kTwoNodes, "per_worker: 1, ps: 2")},
+      {"trace", scenario(kTrace, "name: multi_worker_mirrored", kTwoNodes, "workers: 1, per_worker: 8")},
+      {"mesh of data and tensor", scenario(kGpt, "name: mesh, data: 2, tensor: 2", kTwoNodes, "per_worker: 2")},
       {"mesh of data with divided state",
-       scenario(kGpt, "name: mesh, data: 4, distributed_optimizer: true", kTwo, "per_worker: 2")},
+       scenario(kGpt, "name: mesh, data: 4, distributed_optimizer: true", kTwoNodes, "per_worker: 2")},
       {"mesh of tensor and pipeline",
-       scenario(kGpt, "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwo, "per_worker: 2")},
+       scenario(kGpt, "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},
       {"mlp mesh of tensor and pipeline",
        scenario("workload: {kind: mlp, hidden: [32, 32, 32], batch: 72}\n",
-                "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwo, "per_worker: 2")},
+                "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},
   };
   for (const auto& [name, workload] : {std::pair{"mlp", kMlp}, {"table", kTable}, {"gpt", kGpt}}) {
     const auto add = [&](const char* strategy, const std::string& topology, const char* devices) {
       all[fmt::format("{} {}", strategy, name)] =
           scenario(workload, std::string("name: ") + strategy, topology, devices);
     };
-    add("one_device", kTwo, "workers: 1, per_worker: 1");
-    add("mirrored", kTwo, "workers: 1, per_worker: 2");
-    add("multi_worker_mirrored", kTwo, "per_worker: 2");
-    add("central_storage", kTwo, "workers: 1, per_worker: 2");
-    add("parameter_server", kTwo, "per_worker: 2");
-    add("fully_sharded", kTwo, "per_worker: 2");
-    add("tensor_parallel", kTwo, "workers: 1, per_worker: 2");
-    add("pipeline_parallel", kTwo, "workers: 1, per_worker: 2");
+    add("one_device", kTwoNodes, "workers: 1, per_worker: 1");
+    add("mirrored", kTwoNodes, "workers: 1, per_worker: 2");
+    add("multi_worker_mirrored", kTwoNodes, "per_worker: 2");
+    add("central_storage", kTwoNodes, "workers: 1, per_worker: 2");
+    add("parameter_server", kTwoNodes, "per_worker: 2");
+    add("fully_sharded", kTwoNodes, "per_worker: 2");
+    add("tensor_parallel", kTwoNodes, "workers: 1, per_worker: 2");
+    add("pipeline_parallel", kTwoNodes, "workers: 1, per_worker: 2");
   }
   return all;
 }

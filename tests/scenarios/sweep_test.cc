@@ -24,7 +24,7 @@ bool holds(const std::string& text, const std::map<std::string, ConditionValue>&
   return condition.holds([&](std::size_t name) { return values.at(condition.names()[name]); });
 }
 
-std::string problem_of(const std::string& text) {
+std::string sweep_problem_of(const std::string& text) {
   try {
     return holds(text, {{"a", 6.0}, {"word", std::string("mesh")}}) ? "holds" : "does not hold";
   } catch (const ConditionError& error) {
@@ -57,19 +57,19 @@ TEST(Condition, SkipsWhatAndAndOrDoNotNeed) {
 }
 
 TEST(Condition, SaysWhereItIsWrong) {
-  EXPECT_EQ(problem_of("a ==="), "4: expected a value, found '='");
-  EXPECT_EQ(problem_of("a == "), "5: ends too early");
-  EXPECT_EQ(problem_of("(a == 6"), "7: expected )");
-  EXPECT_EQ(problem_of("a == 6 7"), "7: expected an operator");
-  EXPECT_EQ(problem_of("a == 'x"), "5: a text without its end");
-  EXPECT_EQ(problem_of("a == 3x"), "5: '3x' is no number");
-  EXPECT_EQ(problem_of("word == 6"), "5: compares a text with a number");
-  EXPECT_EQ(problem_of("word * 2 == 6"), "0: 'mesh' is no number");
-  EXPECT_EQ(problem_of("a % 0 == 1"), "2: divides by 0");
-  EXPECT_EQ(problem_of("1 <= a <= 8"),
+  EXPECT_EQ(sweep_problem_of("a ==="), "4: expected a value, found '='");
+  EXPECT_EQ(sweep_problem_of("a == "), "5: ends too early");
+  EXPECT_EQ(sweep_problem_of("(a == 6"), "7: expected )");
+  EXPECT_EQ(sweep_problem_of("a == 6 7"), "7: expected an operator");
+  EXPECT_EQ(sweep_problem_of("a == 'x"), "5: a text without its end");
+  EXPECT_EQ(sweep_problem_of("a == 3x"), "5: '3x' is no number");
+  EXPECT_EQ(sweep_problem_of("word == 6"), "5: compares a text with a number");
+  EXPECT_EQ(sweep_problem_of("word * 2 == 6"), "0: 'mesh' is no number");
+  EXPECT_EQ(sweep_problem_of("a % 0 == 1"), "2: divides by 0");
+  EXPECT_EQ(sweep_problem_of("1 <= a <= 8"),
             "7: one comparison after another; join them with `and`, as in 1 <= a and a <= 8");
-  EXPECT_EQ(problem_of(std::string(2000, '(')), "0: longer than 1000 characters");
-  EXPECT_EQ(problem_of(std::string(500, '(')), "101: nested too deeply");
+  EXPECT_EQ(sweep_problem_of(std::string(2000, '(')), "0: longer than 1000 characters");
+  EXPECT_EQ(sweep_problem_of(std::string(500, '(')), "101: nested too deeply");
 }
 
 constexpr const char* kBase = R"(name: small
@@ -87,7 +87,7 @@ Scenario with_sweep(const std::string& sweep) {
   return read_scenario(kBase + sweep);
 }
 
-std::string refusal_of(const std::string& sweep) {
+std::string sweep_refusal_of(const std::string& sweep) {
   try {
     swept_points(with_sweep(sweep));
   } catch (const InputError& error) {
@@ -142,54 +142,55 @@ TEST(SweepSpace, RangesEndAtTheirBounds) {
 }
 
 TEST(SweepSpace, RefusesWhatIsWrongBeforeAnyPointRuns) {
-  EXPECT_EQ(refusal_of("  values: {strategy.tensr: [1]}\n"), "11:29: strategy: unknown key 'tensr'\n");
-  EXPECT_THAT(refusal_of("  values: {workload.batch: []}\n"), HasSubstr("has no values; needs at least one"));
-  EXPECT_THAT(refusal_of("  values: {workload.batch: {from: 8, to: 4, step: 1}}\n"),
+  EXPECT_EQ(sweep_refusal_of("  values: {strategy.tensr: [1]}\n"), "11:29: strategy: unknown key 'tensr'\n");
+  EXPECT_THAT(sweep_refusal_of("  values: {workload.batch: []}\n"), HasSubstr("has no values; needs at least one"));
+  EXPECT_THAT(sweep_refusal_of("  values: {workload.batch: {from: 8, to: 4, step: 1}}\n"),
               HasSubstr("no value is from 8 to 4"));
-  EXPECT_THAT(refusal_of("  values: {workload.batch: [8, 8]}\n"), HasSubstr("'8' for the second time"));
-  EXPECT_EQ(refusal_of("  values: {workload.bucket_bytes: [25MB, 25000000, 1MB, 2.5e7]}\n"),
+  EXPECT_THAT(sweep_refusal_of("  values: {workload.batch: [8, 8]}\n"), HasSubstr("'8' for the second time"));
+  EXPECT_EQ(sweep_refusal_of("  values: {workload.bucket_bytes: [25MB, 25000000, 1MB, 2.5e7]}\n"),
             "11:42: sweep.values.workload.bucket_bytes[1]: '25000000' is '25MB' again\n"
             "11:57: sweep.values.workload.bucket_bytes[3]: '2.5e7' is '25MB' again\n");
-  EXPECT_EQ(refusal_of("  values: {workload.batch: {from: 0.5, to: 4, step: 0.5}}\n"),
+  EXPECT_EQ(sweep_refusal_of("  values: {workload.batch: {from: 0.5, to: 4, step: 0.5}}\n"),
             "11:28: workload.batch: expected a whole number, found '0.5'\n");
-  EXPECT_THAT(refusal_of("  values: {workload.sizes.layers: {from: 1, to: 4, times: 1.5}}\n"),
+  EXPECT_THAT(sweep_refusal_of("  values: {workload.sizes.layers: {from: 1, to: 4, times: 1.5}}\n"),
               HasSubstr("workload.sizes.layers: expected a whole number"));
-  EXPECT_THAT(refusal_of("  values: {workload.batch: {from: 1, to: 8, step: 0}}\n"),
+  EXPECT_THAT(sweep_refusal_of("  values: {workload.batch: {from: 1, to: 8, step: 0}}\n"),
               HasSubstr("must be greater than 0"));
-  EXPECT_THAT(refusal_of("  values: {workload.batch: {from: 1, to: 1e9, step: 1}}\n"), HasSubstr("has 1e+09 values"));
-  EXPECT_THAT(refusal_of("  values: {workload.batch: [8], workload: [{}]}\n"),
+  EXPECT_THAT(sweep_refusal_of("  values: {workload.batch: {from: 1, to: 1e9, step: 1}}\n"),
+              HasSubstr("has 1e+09 values"));
+  EXPECT_THAT(sweep_refusal_of("  values: {workload.batch: [8], workload: [{}]}\n"),
               HasSubstr("'workload.batch' is part of 'workload'; give one of them"));
-  EXPECT_THAT(refusal_of("  values: {steps.first: [8]}\n"), HasSubstr("'steps' is '2' in this scenario"));
-  EXPECT_THAT(refusal_of("  values: {name: [a, b]}\n"), HasSubstr("'name' cannot be swept"));
-  EXPECT_THAT(refusal_of("  values: {engine.name: [sim, cpu]}\n"), HasSubstr("the engine cannot be swept"));
-  EXPECT_THAT(refusal_of("  values: {engine: [{name: sim}]}\n"), HasSubstr("the engine cannot be swept"));
-  EXPECT_THAT(refusal_of("  values: {}\n"), HasSubstr("needs at least one field"));
-  EXPECT_THAT(refusal_of("  value: {workload.batch: [8]}\n"), HasSubstr("missing key 'values'"));
+  EXPECT_THAT(sweep_refusal_of("  values: {steps.first: [8]}\n"), HasSubstr("'steps' is '2' in this scenario"));
+  EXPECT_THAT(sweep_refusal_of("  values: {name: [a, b]}\n"), HasSubstr("'name' cannot be swept"));
+  EXPECT_THAT(sweep_refusal_of("  values: {engine.name: [sim, cpu]}\n"), HasSubstr("the engine cannot be swept"));
+  EXPECT_THAT(sweep_refusal_of("  values: {engine: [{name: sim}]}\n"), HasSubstr("the engine cannot be swept"));
+  EXPECT_THAT(sweep_refusal_of("  values: {}\n"), HasSubstr("needs at least one field"));
+  EXPECT_THAT(sweep_refusal_of("  value: {workload.batch: [8]}\n"), HasSubstr("missing key 'values'"));
 }
 
 TEST(SweepSpace, RefusesConditionsThatNothingMeets) {
-  EXPECT_EQ(refusal_of("  values: {strategy.data: [1, 2]}\n  where: [data == 3]\n"),
+  EXPECT_EQ(sweep_refusal_of("  values: {strategy.data: [1, 2]}\n  where: [data == 3]\n"),
             "12:10: sweep.where: none of the 2 combinations meets the conditions\n");
-  EXPECT_EQ(refusal_of("  values: {strategy.data: [1, 2]}\n  where: [data + == 3]\n"),
+  EXPECT_EQ(sweep_refusal_of("  values: {strategy.data: [1, 2]}\n  where: [data + == 3]\n"),
             "12:11: sweep.where[0]: 'data + == 3', at character 8: expected a value, found '='\n");
-  EXPECT_THAT(refusal_of("  values: {strategy.data: [1, 2]}\n  where: [dta == 3]\n"),
+  EXPECT_THAT(sweep_refusal_of("  values: {strategy.data: [1, 2]}\n  where: [dta == 3]\n"),
               testing::AllOf(HasSubstr("12:11: sweep.where[0]: 'dta == 3': unknown name 'dta'"),
                              HasSubstr("did you mean 'data'?")));
-  EXPECT_THAT(refusal_of("  values: {strategy.data: [1, 2]}\n  where: [strategy == 3]\n"),
+  EXPECT_THAT(sweep_refusal_of("  values: {strategy.data: [1, 2]}\n  where: [strategy == 3]\n"),
               HasSubstr("compares a text with a number"));
-  EXPECT_THAT(refusal_of("  values: {strategy.data: [1, 2]}\n  where: [workload.sizes.width == 3]\n"),
+  EXPECT_THAT(sweep_refusal_of("  values: {strategy.data: [1, 2]}\n  where: [workload.sizes.width == 3]\n"),
               HasSubstr("'workload.sizes.width' has no value"));
 }
 
 TEST(SweepSpace, RefusesABillionPoints) {
-  EXPECT_EQ(
-      refusal_of("  values:\n    workload.batch: {from: 1, to: 1000, step: 1}\n    strategy.data: {from: 1, to: 1000, "
-                 "step: 1}\n    strategy.tensor: {from: 1, to: 1000, step: 1}\n"),
-      "12:5: sweep.values: has 1e+09 combinations; at most 10000000 are tried\n");
-  EXPECT_THAT(
-      refusal_of("  values:\n    workload.batch: {from: 1, to: 1000, step: 1}\n    strategy.data: {from: 1, to: 1000, "
-                 "step: 1}\n"),
-      HasSubstr("has more than 100000 points; narrow it"));
+  EXPECT_EQ(sweep_refusal_of(
+                "  values:\n    workload.batch: {from: 1, to: 1000, step: 1}\n    strategy.data: {from: 1, to: 1000, "
+                "step: 1}\n    strategy.tensor: {from: 1, to: 1000, step: 1}\n"),
+            "12:5: sweep.values: has 1e+09 combinations; at most 10000000 are tried\n");
+  EXPECT_THAT(sweep_refusal_of(
+                  "  values:\n    workload.batch: {from: 1, to: 1000, step: 1}\n    strategy.data: {from: 1, to: 1000, "
+                  "step: 1}\n"),
+              HasSubstr("has more than 100000 points; narrow it"));
 }
 
 TEST(SweepSpace, MakesTheScenarioOfAPoint) {
@@ -252,8 +253,9 @@ TEST(SweepSpace, PointsAtTheValueOfThePointThatIsWrong) {
 TEST(SharedParts, KeepNothingOfAScenarioWithMistakes) {
   const Scenario base =
       with_sweep("  values: {topology: [{cluster: {node: hgx-h100, workrs: 2, workers: 4}}], steps: [2, 3]}\n");
-  EXPECT_THAT(refusal_of("  values: {topology: [{cluster: {node: hgx-h100, workrs: 2, workers: 4}}], steps: [2, 3]}\n"),
-              HasSubstr("unknown key 'workrs'"));
+  EXPECT_THAT(
+      sweep_refusal_of("  values: {topology: [{cluster: {node: hgx-h100, workrs: 2, workers: 4}}], steps: [2, 3]}\n"),
+      HasSubstr("unknown key 'workrs'"));
 }
 
 TEST(Scenario, HasTheSameHashWithAnotherSweep) {

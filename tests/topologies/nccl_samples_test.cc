@@ -84,7 +84,7 @@ ImportedTopology imported(const std::string& text, const std::string& complete_w
   return import_nccl_xml(text, file, options);
 }
 
-std::string refusal(const std::string& text, const std::string& complete_with = "") {
+std::string sample_refusal(const std::string& text, const std::string& complete_with = "") {
   try {
     imported(text, complete_with);
   } catch (const InputError& error) {
@@ -127,16 +127,17 @@ TEST(NcclCompletion, WhatIsCompletedIsAssumedAndListed) {
 
 TEST(NcclCompletion, WithoutAHintTheMessageNamesTheOptionAndTheMachinesThatFit) {
   EXPECT_EQ(
-      refusal(text_of("azure_ndv2-topo.xml")),
+      sample_refusal(text_of("azure_ndv2-topo.xml")),
       "node.xml:3:5: cpu[0].pci[0]: nothing tells which product these 8 GPUs are; name the machine with "
       "--complete-with NAME (in YAML: complete_with: NAME), of the catalog or a file; of the catalog these have as "
       "many GPUs and NICs: aws-g4dn, aws-g5, aws-g6, aws-p3dn, azure-nd-v2, gcp-a2, pcie-m40-8gpu, "
       "pcie-p100-8gpu, pcie-titanx-8gpu");
   const std::string g5 = text_of("aws_g5.48xl-topo.xml");
   const std::string bare = g5.substr(g5.find("<system"));
-  EXPECT_THAT(refusal(bare),
+  EXPECT_THAT(sample_refusal(bare),
               HasSubstr("9 pci elements without class and device, so that nothing tells which are GPUs"));
-  EXPECT_THAT(refusal(bare, "hgx-h100"), HasSubstr("hgx-h100 has another number of GPUs and NICs at its processors"));
+  EXPECT_THAT(sample_refusal(bare, "hgx-h100"),
+              HasSubstr("hgx-h100 has another number of GPUs and NICs at its processors"));
   EXPECT_EQ(imported(bare, "aws-g5").topology.nodes_of(0, NodeKind::gpu).size(), 8u);
 }
 
@@ -226,7 +227,8 @@ TEST(NcclCompletion, DisplaysOfOtherVendorsAndDisksAreNoGpus) {
 TEST(NcclCompletion, MoreGpusThanTheMachineHasAreRefused) {
   std::string gpus;
   for (int i = 10; i < 19; ++i) gpus += gpu("0000:" + std::to_string(i) + ":00.0", "0x2335");
-  EXPECT_THAT(refusal(system_of(gpus)), HasSubstr("9 GPUs, but hgx-h200 has 8; name the machine with --complete-with"));
+  EXPECT_THAT(sample_refusal(system_of(gpus)),
+              HasSubstr("9 GPUs, but hgx-h200 has 8; name the machine with --complete-with"));
   EXPECT_EQ(imported(system_of(gpus), "none").topology.nodes_of(0, NodeKind::gpu).size(), 9u);
 }
 
@@ -265,7 +267,7 @@ TEST(NcclCompletion, GpuElementsWithoutAnArchitectureAreCompleted) {
       system_of(gpu("0000:1:00.0", "0xffff", "<gpu dev=\"1\"/>") + gpu("0000:2:00.0", "0xffff", "<gpu dev=\"0\"/>"));
   const Topology topology = imported(text, "hgx-h100").topology;
   EXPECT_EQ(nvlink_rate_of(topology, topology.nodes_of(0, NodeKind::gpu)[0]), 370.8e9);
-  EXPECT_THAT(refusal(text), HasSubstr("--complete-with NAME"));
+  EXPECT_THAT(sample_refusal(text), HasSubstr("--complete-with NAME"));
 }
 
 TEST(NcclCompletion, WhatIsUnknownIsNoted) {

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::filesystem::path kMade = TANDEM_SOURCE_DIR "/tests/topologies/samples/made";
+const std::filesystem::path kMadeSamples = TANDEM_SOURCE_DIR "/tests/topologies/samples/made";
 
 std::vector<std::string> notes_of(const std::string& text, const std::string& file = "f") {
   const ImportedTopology imported = import_text(text, file, {});
@@ -178,18 +178,19 @@ TEST(UnusedKeys, AnIbnetdiscoverMayBeGroupedAndHaveRouters) {
 
 TEST(UnusedKeys, NotesOfAMachineAndOfAFabricReachTheirCluster) {
   const std::string text = "schema_version: 1\ncluster: {node: gb200-nvl72, fabric: ./topology.conf}\n";
-  const Topology cluster = parse_topology_yaml(text, (kMade / "c.yaml").string());
+  const Topology cluster = parse_topology_yaml(text, (kMadeSamples / "c.yaml").string());
   EXPECT_THAT(cluster.facts().notes, Contains(HasSubstr("hosts, in their order, share an NVLink domain")));
-  const Topology machines = parse_topology_yaml(
-      "schema_version: 1\ncluster: {node: ./nvidia_smi.txt, gpu: h100, workers: 2}\n", (kMade / "c.yaml").string());
-  EXPECT_EQ(machines.facts().notes, import_topology(kMade / "nvidia_smi.txt", {.gpu = "h100"}).notes);
+  const Topology machines =
+      parse_topology_yaml("schema_version: 1\ncluster: {node: ./nvidia_smi.txt, gpu: h100, workers: 2}\n",
+                          (kMadeSamples / "c.yaml").string());
+  EXPECT_EQ(machines.facts().notes, import_topology(kMadeSamples / "nvidia_smi.txt", {.gpu = "h100"}).notes);
   EXPECT_THAT(machines.facts().notes, Not(IsEmpty()));
 }
 
 // --- Machines ---
 
 TEST(UnusedKeys, AnHwlocFileMayHaveCaches) {
-  const Topology topology = import_topology(kMade / "hwloc_l3_cache.xml").topology;
+  const Topology topology = import_topology(kMadeSamples / "hwloc_l3_cache.xml").topology;
   ASSERT_EQ(topology.nodes_of(0, NodeKind::gpu).size(), 1U);
   ASSERT_EQ(topology.nodes_of(0, NodeKind::nic).size(), 1U);
   EXPECT_THAT(topology.device(node_named(topology, "w0.gpu0"))->name, HasSubstr("A100"));
@@ -236,14 +237,14 @@ TEST(UnusedKeys, PartsOfAGpuHaveOneNumber) {
 }
 
 std::string without_line_of_rank_5() {
-  std::string text = read_input_file(kMade / "gb300_two_trays.xml");
+  std::string text = read_input_file(kMadeSamples / "gb300_two_trays.xml");
   const std::size_t gpu = text.find("rank=\"5\""), link = text.find("<nvlink", gpu);
   return text.erase(link, text.find('\n', link) - link);
 }
 
 // However a machine of a rack is described, its NVLink domain is not lost.
 TEST(NvlinkDomain, OfADescribedMachineIsThatOfItsRack) {
-  std::string tray = read_input_file(kMade / "gb300_two_trays.xml");
+  std::string tray = read_input_file(kMadeSamples / "gb300_two_trays.xml");
   tray = tray.substr(0, tray.find("  <cpu host_hash=\"0x2222")) + "</system>";
   const ImportedTopology dump = import_text(tray, "tray.xml", {});
   EXPECT_EQ(dump.topology.facts().nvlink_domain, 18);
@@ -266,7 +267,7 @@ TEST(UnusedKeys, AGpuWithoutNvlinkIsNamedOnWhicheverMachineItIs) {
   }
   EXPECT_THAT(problems,
               ElementsAre("'w1.gpu1' (rank 5) has 0 GB/s of NVLink, its twin 'w0.gpu0' 721.8 (1 GPU has less)"));
-  const Topology whole = import_topology(kMade / "gb300_two_trays.xml").topology;
+  const Topology whole = import_topology(kMadeSamples / "gb300_two_trays.xml").topology;
   for (const TopologyFinding& finding : check_topology(whole)) EXPECT_FALSE(finding.is_problem) << finding.text;
   EXPECT_THAT(topology_text(whole), HasSubstr("1 NVLink domain of 8 GPUs in 2 machines"));
   EXPECT_THAT(topology_text(whole), HasSubstr("[c2c 223.6 GB/s, pcie 3 GB/s]"));

@@ -14,7 +14,7 @@ namespace {
 constexpr int kEndOfFile = -1;
 constexpr std::size_t kMostDigits = 1000;
 
-std::string shown(int character) {
+std::string shown_byte(int character) {
   if (character < 0x20 || character > 0x7e) return fmt::format("byte 0x{:02x}", character);
   return fmt::format("'{}'", static_cast<char>(character));
 }
@@ -85,7 +85,7 @@ void JsonStream::fail(const std::string& message) const {
 void JsonStream::refuse(const std::string& expected, int found) const {
   if (found == kEndOfFile) end_early(expected + " is missing");
   const bool is_first = open_.empty() && wants_ == Wants::value;
-  fail(fmt::format("{}expected {}, found {}", is_first ? "is not JSON: " : "", expected, shown(found)));
+  fail(fmt::format("{}expected {}, found {}", is_first ? "is not JSON: " : "", expected, shown_byte(found)));
 }
 
 void JsonStream::end_early(const std::string& where) const {
@@ -276,7 +276,7 @@ void JsonStream::escape() {
     case kEndOfFile:
       end_early("in a string");
     default:
-      fail(fmt::format("a string has an unknown escape: '\\' and {}", shown(c)));
+      fail(fmt::format("a string has an unknown escape: '\\' and {}", shown_byte(c)));
   }
 }
 
