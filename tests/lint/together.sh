@@ -1,7 +1,7 @@
 #!/bin/sh
-# That no name stands for two things: all headers of the libraries compile together. Those of the cuda engine, which not
-# every machine can compile, are left out. Without this, a type of two headers that no source includes both is found by
-# nobody, and the linker takes either.
+# Checks that no two headers define the same name differently: compiles all headers of the libraries as one source, but for
+# those of the cuda engine, which need its toolkit. No compiler sees such a clash if no source includes both headers, and
+# the linker then keeps either definition.
 # together.sh SOURCES COMPILER [FLAGS...]
 set -eu
 cd "$1"
