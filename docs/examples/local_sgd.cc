@@ -10,8 +10,8 @@ using namespace tandem;
 class LocalSgdExtended final : public MirroredExtended {
  public:
   // `period`: steps between two averages.
-  LocalSgdExtended(Worker& worker, ReplicatedSpec spec, std::int64_t period)
-      : MirroredExtended(worker, std::move(spec)), period_(period) {}
+  LocalSgdExtended(Worker& worker, const ReplicatedSpec& spec, std::int64_t period)
+      : MirroredExtended(worker, spec), period_(period) {}
 
  protected:
   // A gradient on its way to a trainable variable stays with its replica, as if all replicas had the same one.

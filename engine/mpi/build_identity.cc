@@ -25,7 +25,7 @@ std::string build_id_in(const char* notes, std::size_t size) {
     const char* text = name + aligned(note.n_namesz);
     at += sizeof(note) + aligned(note.n_namesz) + aligned(note.n_descsz);
     if (at > size || note.n_type != NT_GNU_BUILD_ID ||
-        std::string_view(name, note.n_namesz) != std::string_view("GNU", 4))
+        std::string_view(name, note.n_namesz) != std::string_view("GNU\0", 4))
       continue;
     std::string digits;
     for (std::size_t i = 0; i < note.n_descsz; ++i)
@@ -40,6 +40,7 @@ int look_at_program(dl_phdr_info* info, std::size_t, void* found) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& part = info->dlpi_phdr[i];
     if (part.p_type != PT_NOTE) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers
     const auto* notes = reinterpret_cast<const char*>(info->dlpi_addr + part.p_vaddr);
     if (std::string id = build_id_in(notes, part.p_memsz); !id.empty())
       *static_cast<std::string*>(found) = std::move(id);

@@ -28,7 +28,7 @@ class AtEnd {
 class StartedTask final : public BackgroundTask {
  public:
   StartedTask(Scheduler& tasks, std::shared_ptr<TaskEnd> end) : tasks_(tasks), end_(std::move(end)) {}
-  ~StartedTask() override {
+  ~StartedTask() override {  // NOLINT(bugprone-exception-escape): without memory, the end
     tasks_.wait_uninterrupted(
         end_->waiting, [this] { return end_->has_come; }, [] { return std::string("a task it started to end"); });
   }

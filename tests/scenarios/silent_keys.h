@@ -14,7 +14,7 @@
 namespace tandem {
 
 // The result of a run, as far as a key may change it.
-struct Answer {
+struct Answer {  // NOLINT(bugprone-exception-escape): without memory, the end
   bool is_refused = false;
   std::string refusal{};
   nlohmann::ordered_json results{};  // of the report, without its notes and without what it repeats of the scenario

@@ -308,7 +308,7 @@ TEST(ProcessPool, GivesEveryJobToSomeProcessAndSurvivesItsEnd) {
 }
 
 TEST(Ranks, ComeFromTheEnvironmentOfTheLauncher) {
-  const auto rank_with = [](std::map<std::string, std::string> variables) {
+  const auto rank_with = [](const std::map<std::string, std::string>& variables) {
     return rank_of_process([variables](const char* name) {
       const auto found = variables.find(name);
       return found == variables.end() ? nullptr : found->second.c_str();

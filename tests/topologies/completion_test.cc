@@ -12,7 +12,7 @@ namespace {
 MachineClues clues_of(std::vector<std::string> texts, const char* product = nullptr, std::string fitting = "") {
   return {.texts = std::move(texts),
           .product = product == nullptr ? nullptr : find_gpu_named(product),
-          .fits = [fitting](const Topology& machine) {
+          .fits = [fitting = std::move(fitting)](const Topology& machine) {
             const auto gpus = machine.nodes_of(0, NodeKind::gpu);
             return fitting.empty() || (!gpus.empty() && machine.device(gpus.front())->name == fitting);
           }};

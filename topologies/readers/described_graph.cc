@@ -317,7 +317,7 @@ class Builder {
   }
   // Keeps a latency that the file states.
   std::shared_ptr<const LinkModel> borrowed_link(LinkKind kind, std::optional<double> latency_s) {
-    const auto borrowed = borrowed_link(kind);
+    auto borrowed = borrowed_link(kind);
     if (!borrowed || !latency_s) return borrowed;
     auto& known = late_[{kind, *latency_s}];
     if (known) return known;
