@@ -43,7 +43,8 @@ std::string needs_text(const Scenario& scenario) {
   const ActivationSettings one{.examples = 1,
                                .dtype = stored,
                                .checkpointing = layers.activation_checkpointing,
-                               .keeps_scores = layers.stack.attention != AttentionKernels::flash};
+                               .keeps_scores = layers.stack.keeps_scores(),
+                               .fuses_loss = layers.stack.loss == Loss::fused};
   std::string text = fmt::format("flops of a step: {:.4g}\n",
                                  6 * static_cast<double>(layers.model.forward_macs()) * scenario.workload.batch);
   text += fmt::format("activations that an example keeps: {:.4g} GB\n",
@@ -190,6 +191,15 @@ void add_import(CLI::App& app, Action& action) {
   command->add_option("--optimizer", options.optimizer, "The optimizer")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "lamb"}));
   command->add_flag("--recompute", options.recompute, "Compute blocks again in the backward pass");
+  const auto add_size = [command](const char* name, int& size, const char* what) {
+    command->add_option(name, size, what)->check(CLI::Range(1, 1 << 20));
+  };
+  add_size("--tensor", options.tensor, "Devices that divide each layer of a configuration's model; the strategy is mesh");
+  add_size("--pipeline", options.pipeline, "Stages of a pipeline");
+  add_size("--virtual-stages", options.virtual_stages, "Stages of each device of the pipeline");
+  add_size("--context", options.context, "Devices that divide the tokens of each sequence");
+  add_size("--expert", options.expert, "Devices that divide the experts of each layer");
+  add_size("--micro-batch", options.micro_batch, "Sequences of a micro-batch");
   command->add_option("--strategy", options.strategy, "A strategy by name; traces keep what they recorded");
   CLI::Option* topology =
       command->add_option("--topology", options.topology, "A machine of the catalog, or a file beside the scenario");

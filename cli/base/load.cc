@@ -105,16 +105,15 @@ Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportCh
       continue;
     }
     if (!is_free || options.workers >= kMostUsualMachines) break;
-    options.workers = std::max(1, options.workers) * 2;
+    options.workers = 2 * scenario.topology->worker_count();
   }
   if (is_free && options.workers > 0) {
     chosen.push_back(fmt::format("{} machines, the {} (--workers)", options.workers,
                                  fits ? "fewest that it fits" : "most that are tried"));
   }
   options.topology = topology;
-  Imported imported = import_file(*file, options, model_file);
-  imported.assumed.insert(imported.assumed.end(), chosen.begin(), chosen.end());
-  return imported;
+  options.chosen = std::move(chosen);
+  return import_file(*file, options, model_file);
 }
 
 Scenario scenario_from(const std::string& file, const std::vector<std::string>& words) {

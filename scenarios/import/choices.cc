@@ -23,6 +23,13 @@ constexpr std::array kChoices = {
     Choice{"--dtype", [](const ImportChoices& choices) { return !choices.dtype.empty(); }, true, true, false},
     Choice{"--optimizer", [](const ImportChoices& choices) { return !choices.optimizer.empty(); }, true, true, false},
     Choice{"--recompute", [](const ImportChoices& choices) { return choices.recompute; }, true, true, false},
+    Choice{"--tensor", [](const ImportChoices& choices) { return choices.tensor > 0; }, true, false, false},
+    Choice{"--pipeline", [](const ImportChoices& choices) { return choices.pipeline > 0; }, true, false, false},
+    Choice{"--context", [](const ImportChoices& choices) { return choices.context > 0; }, true, false, false},
+    Choice{"--expert", [](const ImportChoices& choices) { return choices.expert > 0; }, true, false, false},
+    Choice{"--virtual-stages", [](const ImportChoices& choices) { return choices.virtual_stages > 0; }, true, false,
+           false},
+    Choice{"--micro-batch", [](const ImportChoices& choices) { return choices.micro_batch > 0; }, true, false, false},
     Choice{"--strategy", [](const ImportChoices& choices) { return !choices.strategy.empty(); }, true, true, false},
 };
 

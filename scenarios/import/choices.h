@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "scenarios/import/base/input_file.h"
 #include "scenarios/import/base/yaml_writer.h"
@@ -22,6 +23,12 @@ struct ImportChoices {
   std::string gpu{};       // the product of a topology file's GPUs
   int ranks = 0;           // of a trace whose files do not say how many there are; 0: devices x workers
   bool recompute = false;  // activations of blocks
+  // Devices along the axes of a mesh, stages of each device, and examples of a micro-batch; 0: 1 each.
+  int tensor = 0, pipeline = 0, context = 0, expert = 0, virtual_stages = 0, micro_batch = 0;
+  bool divides_model() const {
+    return tensor > 0 || pipeline > 0 || context > 0 || expert > 0 || virtual_stages > 0 || micro_batch > 0;
+  }
+  std::vector<std::string> chosen{};  // sentences: which of all these are a usual value, too
 };
 
 std::string text_of(ImportKind kind);  // "a Hugging Face configuration"

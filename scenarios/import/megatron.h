@@ -13,6 +13,7 @@ namespace tandem {
 struct MegatronJob {
   TransformerSpec spec;
   std::int64_t tensor = 1, pipeline = 1, virtual_stages = 1, context = 1, expert = 1;
+  std::vector<std::int64_t> stage_blocks{};  // of each stage; empty: equally many
   std::int64_t micro_batch = 1;
   std::optional<std::int64_t> global_batch{};
   std::optional<std::int64_t> nodes{}, devices{};  // of a node
@@ -24,6 +25,9 @@ struct MegatronJob {
   bool scatter_gather = true;
   bool distributed_optimizer = false, overlap_gather = false;
   bool keeps_scores = false;
+  bool fuses_loss = false;
+  bool fuses_softmax = true;  // of scores that are kept
+  bool adds_in_products = true;  // gradients of later micro-batches
   std::int64_t bucket_bytes = 0;
   std::map<std::string, std::string> nccl{};
   std::vector<std::string> assumed{};

@@ -32,6 +32,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   const StrategyInfo& info = strategy_info(scenario.strategy.name);
   ParallelOptions options{
       .micro_batches = mesh.micro_batches, .virtual_stages = mesh.virtual_stages, .batch = scenario.workload.batch};
+  options.stage_blocks = mesh.stage_blocks;
   options.own = with_usual_values(info.name, info.keys, scenario.strategy.own);
   if (const auto axis = info.division->axis) {
     options.*axis = static_cast<int>(training_devices(scenario));

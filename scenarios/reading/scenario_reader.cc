@@ -45,6 +45,8 @@ class ScenarioReader {
     check_schema_version(root_.required("schema_version"));
     scenario_.name = root_.optional("name").text(name_of_file(scenario_.file));
     scenario_.description = root_.optional("description").text();
+    read_notes("assumed", "assumed: ");
+    read_notes("left_out", "not modelled: ");
     scenario_.workload = read_workload(root_.required("workload"), folder(), parts_);
     scenario_.strategy = read_strategy(root_.optional("strategy"));
     scenario_.engine = read_engine(root_.optional("engine"));
@@ -61,6 +63,13 @@ class ScenarioReader {
   Scenario take() { return std::move(scenario_); }
 
  private:
+  // Sentences that a report repeats.
+  void read_notes(const char* key, const char* before) {
+    const YamlReader sentences = root_.optional(key);
+    if (!sentences) return;
+    for (const YamlReader& sentence : sentences.list()) scenario_.notes.push_back(before + sentence.text());
+  }
+
   fs::path folder() const { return fs::path(scenario_.file).parent_path(); }
 
   void read_expectations(const YamlReader& map) {

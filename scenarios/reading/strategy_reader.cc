@@ -15,6 +15,7 @@ namespace {
 constexpr int kMostMicroBatches = 1 << 20;
 constexpr int kMostAlongAnAxis = 1 << 20;
 constexpr int kMostVirtualStages = 1024;
+constexpr int kMostBlocks = 10000;  // of a stage
 
 void does_not_use(const YamlReader& entry, const std::string& strategy) {
   entry.error(fmt::format("strategy '{}' does not use it", strategy));
@@ -51,6 +52,10 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   const bool sizes_are_given = division != nullptr && division->axis == nullptr;
   read("micro_batches", kMostMicroBatches, division != nullptr && division->micro_batches, mesh.micro_batches);
   read("virtual_stages", kMostVirtualStages, division != nullptr && division->micro_batches, mesh.virtual_stages);
+  if (const YamlReader blocks = map.optional("stage_blocks")) {
+    for (const YamlReader& number : blocks.list()) mesh.stage_blocks.push_back(number.integer(0, kMostBlocks, 1));
+    if (division == nullptr || !division->micro_batches) does_not_use(blocks, strategy.name);
+  }
   const auto read_switch = [&](const char* key, bool& value) {
     const YamlReader entry = map.optional(key);
     if (!entry) return;

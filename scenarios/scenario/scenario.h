@@ -75,6 +75,7 @@ struct MeshSettings {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis, where the strategy leaves them to the user
   int micro_batches = 1;                   // in how many parts a replica's batch passes through a pipeline
   int virtual_stages = 1;                  // stages of each device of a pipeline
+  std::vector<int> stage_blocks{};         // ParallelOptions
   int context = 1, expert = 1;             // ParallelOptions
   bool scatter_gather = true, distributed_optimizer = false, overlap_gather = false;  // likewise
 };

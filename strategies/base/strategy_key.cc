@@ -167,7 +167,8 @@ const std::vector<std::string>& common_strategy_keys() {
                                               "num_packs",      "bytes_per_pack", "micro_batches",
                                               "virtual_stages", "scatter_gather", "distributed_optimizer",
                                               "overlap_gather", "data",           "tensor",
-                                              "pipeline",       "context",        "expert"};
+                                              "pipeline",       "context",        "expert",
+                                              "stage_blocks"};
   return kKeys;
 }
 

@@ -104,13 +104,33 @@ TEST(Stages, HaveEqualNumbersOfBlocks) {
   EXPECT_EQ(first_layers_of_stages(model, 2), (std::vector<std::size_t>{0, 73, 146}));
   EXPECT_EQ(first_layers_of_stages(model, 4), (std::vector<std::size_t>{0, 37, 73, 109, 146}));
   EXPECT_EQ(model.layers[73].block, (Layer::Block{.group = "block", .copy = 12}));
-  EXPECT_EQ(*stage_problem(model, 5), "5 stages do not divide the 24 blocks 'block' of model 'gpt'");
+  EXPECT_EQ(*stage_problem(model, 5),
+            "5 stages do not divide the 24 blocks 'block' of model 'gpt': stage_blocks gives each stage a number of its "
+            "own, such as [4, 5, 5, 5, 5]");
   EXPECT_EQ(*stage_problem(model, 48), "48 stages do not divide the 24 blocks 'block' of model 'gpt'");
   EXPECT_EQ(*stage_problem(sized("vgg16"), 2),
             "pipeline stages consist of the copies of one group that repeats; model 'vgg16' has 0 such groups");
   EXPECT_EQ(
       *stage_problem(sized("transformer_big"), 2),
       "pipeline stages consist of the copies of one group that repeats; model 'transformer_big' has 2 such groups");
+}
+
+TEST(Stages, HaveTheNumbersOfBlocksThatAreGiven) {
+  const Model model = sized("gpt");
+  EXPECT_EQ(first_layers_of_stages(model, 3, {7, 9, 8}), (std::vector<std::size_t>{0, 43, 97, 146}));
+  EXPECT_EQ(first_layers_of_stages(model, 4, {0, 12, 12, 0}), (std::vector<std::size_t>{0, 1, 73, 145, 146}))
+      << "embeddings and decoder have stages of their own";
+  EXPECT_EQ(*stage_problem(model, 3, {12, 12}),
+            "stage_blocks has 2 numbers, and there are 3 stages (pipeline x virtual_stages)");
+  EXPECT_EQ(*stage_problem(model, 2, {12, 11}), "stage_blocks has 23 blocks in all, and model 'gpt' has 24");
+  EXPECT_EQ(*stage_problem(model, 3, {12, 0, 12}),
+            "stage 1 has no block; only the first and the last stage have other layers");
+}
+
+TEST(Stages, WithFewerBlocksAreFirstAndLast) {
+  EXPECT_EQ(nearly_equal_blocks(6, 4), (std::vector<int>{1, 2, 2, 1}));
+  EXPECT_EQ(nearly_equal_blocks(61, 16), (std::vector<int>{3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3}));
+  EXPECT_EQ(nearly_equal_blocks(8, 4), (std::vector<int>{2, 2, 2, 2}));
 }
 
 TEST(Blocks, EndWhereTheNextCopyBegins) {

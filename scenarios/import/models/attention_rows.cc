@@ -40,6 +40,7 @@ class AttentionRows {
                      .depth = {.number = spec.size},
                      .count = spec.heads,
                      .sharing = sharing,
+                     .causal = spec_.is_causal,
                      .then = scores},
                     spec_.tokens));
     Followers context{"transpose"};
@@ -50,6 +51,7 @@ class AttentionRows {
                      .depth = seen,
                      .count = spec.heads,
                      .sharing = sharing,
+                     .causal = spec_.is_causal,
                      .then = context},
                     spec_.tokens));
     dense({.name = "attention_output",

@@ -181,6 +181,7 @@ std::vector<BlockSpec> layers_of(const TransformerSpec& spec) {
 
 TransformerSpec read_decoder(const ConfigValues& config, const DecoderFamily& family) {
   TransformerSpec spec;
+  spec.is_causal = true;
   spec.norm = family.norm;
   spec.hidden = config.size({"hidden_size", "n_embd", "d_model", "dim"});
   spec.vocabulary = config.size({"vocab_size", "padded_vocab_size"});

@@ -149,6 +149,7 @@ TableRow batched_row(const BatchedRow& row, std::int64_t tokens) {
   YamlMap form;
   form.set("rows", row.rows.text()).set("columns", row.columns.text()).set("depth", row.depth.text());
   form.set("count", row.count).set("batched", true);
+  if (row.causal) form.set("causal", true);
   if (row.sharing > 1) form.set("sharing", row.sharing);
   return {.name = row.name,
           .form = YamlMap().set("gemm", form),

@@ -86,6 +86,7 @@ struct BatchedRow {
   TableSize rows, columns, depth;
   std::int64_t count = 1;
   std::int64_t sharing = 1;  // products that have one right operand
+  bool causal = false;
   std::vector<std::string> then{};
 };
 TableRow batched_row(const BatchedRow& row, std::int64_t tokens);

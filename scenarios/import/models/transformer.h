@@ -103,6 +103,7 @@ struct TransformerSpec {
   std::int64_t tokens = 0;        // of an example
   bool has_fixed_tokens = false;  // images: as many as there are patches
   std::int64_t hidden = 0;
+  bool is_causal = false;  // no token sees a later one
   NormKind norm = NormKind::rms;
   std::vector<Blocks> blocks{};
 

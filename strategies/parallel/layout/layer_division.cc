@@ -1,8 +1,10 @@
 #include "strategies/parallel/layout/layer_division.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "strategies/parallel/layout/pipeline_schedule.h"
 #include "strategies/parallel/layout/range.h"
@@ -58,6 +60,29 @@ std::optional<std::string> split_problem(const Layer& layer, int devices, bool u
   TANDEM_UNREACHABLE("a way to split a layer");
 }
 
+std::optional<std::string> stage_blocks_problem(const Model& model, const Blocks& blocks, int stages,
+                                                const std::vector<int>& stage_blocks) {
+  const auto all = static_cast<int>(blocks.first.size());
+  if (static_cast<int>(stage_blocks.size()) != stages) {
+    return fmt::format("stage_blocks has {} numbers, and there are {} stages (pipeline x virtual_stages)",
+                       stage_blocks.size(), stages);
+  }
+  const int sum = std::accumulate(stage_blocks.begin(), stage_blocks.end(), 0);
+  if (sum != all) {
+    return fmt::format("stage_blocks has {} blocks in all, and model '{}' has {}", sum, model.name, all);
+  }
+  const auto is_empty = std::find(stage_blocks.begin() + 1, stage_blocks.end() - 1, 0);
+  if (is_empty != stage_blocks.end() - 1) {
+    return fmt::format("stage {} has no block; only the first and the last stage have other layers",
+                       is_empty - stage_blocks.begin());
+  }
+  const bool begins_with_blocks = blocks.first.front() == 0, ends_with_blocks = blocks.end == model.layers.size();
+  if ((stage_blocks.front() == 0 && begins_with_blocks) || (stage_blocks.back() == 0 && ends_with_blocks)) {
+    return fmt::format("model '{}' has no layer for a stage without blocks", model.name);
+  }
+  return std::nullopt;
+}
+
 std::vector<std::size_t> stages_of_equal_cost(const Model& model, int stages) {
   std::vector<double> costs;
   for (const Layer& layer : model.layers) costs.push_back(static_cast<double>(layer.forward_macs()));
@@ -84,10 +109,10 @@ std::optional<std::string> tensor_problem(const Model& model, int devices) {
   return std::nullopt;
 }
 
-std::optional<std::string> stage_problem(const Model& model, int stages) {
-  if (stages == 1) return std::nullopt;
+std::optional<std::string> stage_problem(const Model& model, int stages, const std::vector<int>& stage_blocks) {
+  if (stages == 1 && stage_blocks.empty()) return std::nullopt;
   const Blocks blocks = blocks_of(model);
-  if (blocks.groups == 0 && model.divides_unevenly) {
+  if (blocks.groups == 0 && model.divides_unevenly && stage_blocks.empty()) {
     if (static_cast<std::size_t>(stages) <= model.layers.size()) return std::nullopt;
     return fmt::format("{} layers cannot form {} pipeline stages", model.layers.size(), stages);
   }
@@ -95,11 +120,14 @@ std::optional<std::string> stage_problem(const Model& model, int stages) {
     return fmt::format("pipeline stages consist of the copies of one group that repeats; model '{}' has {} such groups",
                        model.name, blocks.groups);
   }
-  if (static_cast<int>(blocks.first.size()) % stages != 0) {
-    return fmt::format("{} stages do not divide the {} blocks '{}' of model '{}'", stages, blocks.first.size(),
-                       model.layers[blocks.first.front()].block->group, model.name);
-  }
-  return std::nullopt;
+  if (!stage_blocks.empty()) return stage_blocks_problem(model, blocks, stages, stage_blocks);
+  const auto all = static_cast<int>(blocks.first.size());
+  if (all % stages == 0) return std::nullopt;
+  const std::string problem = fmt::format("{} stages do not divide the {} blocks '{}' of model '{}'", stages, all,
+                                          model.layers[blocks.first.front()].block->group, model.name);
+  if (stages > all) return problem;
+  return fmt::format("{}: stage_blocks gives each stage a number of its own, such as [{}]", problem,
+                     fmt::join(nearly_equal_blocks(all, stages), ", "));
 }
 
 std::optional<std::string> sequence_problem(const Model& model, int devices, int context) {
@@ -273,14 +301,24 @@ bool divides_loss(const Layer& layer) {
          std::count(layer.then.begin(), layer.then.end(), Pointwise::cross_entropy) > 0;
 }
 
-std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages) {
-  TANDEM_CHECK(!stage_problem(model, stages), "stages that the model's blocks do not divide into");
-  if (stages > 1 && model.divides_unevenly) return stages_of_equal_cost(model, stages);
+std::vector<int> nearly_equal_blocks(int blocks, int stages) {
+  std::vector<int> counts(static_cast<std::size_t>(stages), blocks / stages);
+  const int more = blocks % stages;
+  const int begin = std::min((stages - more + 1) / 2, stages - more);
+  for (int i = 0; i < more; ++i) ++counts[static_cast<std::size_t>(begin + i)];
+  return counts;
+}
+
+std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages, const std::vector<int>& stage_blocks) {
+  TANDEM_CHECK(!stage_problem(model, stages, stage_blocks), "stages that the model's blocks do not divide into");
+  if (stages > 1 && model.divides_unevenly && stage_blocks.empty()) return stages_of_equal_cost(model, stages);
   std::vector<std::size_t> first{0};
   const Blocks blocks = blocks_of(model);
+  const auto all = static_cast<int>(blocks.first.size());
+  int before = 0;
   for (int stage = 1; stage < stages; ++stage) {
-    first.push_back(
-        blocks.first[blocks.first.size() / static_cast<std::size_t>(stages) * static_cast<std::size_t>(stage)]);
+    before += stage_blocks.empty() ? all / stages : stage_blocks[static_cast<std::size_t>(stage - 1)];
+    first.push_back(before < all ? blocks.first[static_cast<std::size_t>(before)] : blocks.end);
   }
   first.push_back(model.layers.size());
   return first;

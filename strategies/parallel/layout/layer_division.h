@@ -18,7 +18,7 @@ namespace tandem {
 // Return why the model's layers cannot be divided among this number of devices or stages, for messages; nothing where
 // they can.
 std::optional<std::string> tensor_problem(const Model& model, int devices);
-std::optional<std::string> stage_problem(const Model& model, int stages);
+std::optional<std::string> stage_problem(const Model& model, int stages, const std::vector<int>& stage_blocks = {});
 // Does the same for the rows that sequence parallelism divides, in each of `context` parts of the sequences.
 std::optional<std::string> sequence_problem(const Model& model, int devices, int context = 1);
 // Do the same for the sequences of attention, and for experts.
@@ -75,9 +75,14 @@ Layer operations_on_rows(const Layer& part, int parts);
 std::int64_t parameters_of_rows(const Layer& part);
 
 // Returns the first layer of each stage, followed by the number of layers. The stages have equal numbers of copies of
-// the group that repeats; what precedes the group belongs to the first stage, and what follows it to the last one. The
-// stages of a model that divides unevenly cost about the same.
-std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages);
+// the group that repeats, or those in `stage_blocks`; what precedes the group belongs to the first stage, and what
+// follows it to the last one. Without `stage_blocks`, the stages of a model that divides unevenly cost about the same.
+std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages,
+                                                const std::vector<int>& stage_blocks = {});
+
+// Returns numbers of blocks that differ by at most one. The first and the last stage, which have other layers as well,
+// are among those with fewer.
+std::vector<int> nearly_equal_blocks(int blocks, int stages);
 
 // Returns the first layer of the block that ends with this layer; nothing for a layer inside a block or outside all
 // blocks.

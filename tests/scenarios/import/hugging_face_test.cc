@@ -182,6 +182,75 @@ TEST_F(HuggingFace, BecomesAScenario) {
   EXPECT_THAT(imported.assumed, testing::Not(testing::Contains(HasSubstr("global batch"))));
 }
 
+TEST_F(HuggingFace, AttentionOfDecodersIsCausal) {
+  const auto attended = [&](const std::string& config, const char* layer) {
+    for (const Layer& one : model(config).layers) {
+      if (one.name.ends_with(layer)) return one.gemm->attended;
+    }
+    return 0.0;
+  };
+  const double half = 1 - 127.0 / 256;  // of 128 tokens
+  EXPECT_DOUBLE_EQ(attended(kSmall, ".scores"), half);
+  EXPECT_DOUBLE_EQ(attended(kSmall, ".context"), half);
+  const std::string windows = R"({"model_type": "gemma3_text", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+    "sliding_window": 8, "max_position_embeddings": 32})";
+  // The first tokens see fewer than 8 keys: 7 + 6 + ... + 1 of 32 x 8 pairs are left out.
+  EXPECT_DOUBLE_EQ(attended(windows, ".scores"), 1 - 28.0 / 256);
+  const std::string bert = R"({"model_type": "bert", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 100,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 32})";
+  EXPECT_EQ(attended(bert, ".scores"), 1);
+}
+
+TEST_F(HuggingFace, OptionsDivideItOverAMesh) {
+  const auto file = write("config.json", kSmall);
+  const Imported imported =
+      import_file(file, {.batch = 16, .workers = 2, .tensor = 2, .pipeline = 2, .micro_batch = 2}, "");
+  const Scenario scenario = parse_scenario(imported.scenario, file.string());
+  const MeshSettings& mesh = scenario.strategy.mesh;
+  EXPECT_EQ(scenario.strategy.name, "mesh");
+  EXPECT_EQ(std::vector({mesh.data, mesh.tensor, mesh.pipeline, mesh.micro_batches}), (std::vector{4, 2, 2, 2}));
+  EXPECT_TRUE(mesh.distributed_optimizer);
+  const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
+  EXPECT_TRUE(layers.sequence_parallel);
+  EXPECT_EQ(layers.parameter_dtype, DType::f32);
+  EXPECT_EQ(layers.stack.accumulation, Accumulation::in_products);
+}
+
+TEST_F(HuggingFace, AMeshHasWhatIsLeftOfTheDevicesAsReplicas) {
+  const auto file = write("config.json", kSmall);
+  const auto mesh_of = [&](const ImportChoices& choices) {
+    return parse_scenario(import_file(file, choices, "").scenario, file.string()).strategy.mesh;
+  };
+  EXPECT_EQ(mesh_of({.strategy = "mesh"}).data, 8);
+  EXPECT_EQ(mesh_of({.devices = 4, .tensor = 4, .pipeline = 2}).data, 1) << "on the two machines that it needs";
+  const auto refused = [&](const ImportChoices& choices) {
+    return refusal([&] { import_file(file, choices, ""); });
+  };
+  EXPECT_EQ(refused({.tensor = 3}),
+            "config.json: --devices and --workers: 8 devices cannot be divided into groups of tensor 3 x pipeline 1 x "
+            "context 1");
+  EXPECT_EQ(refused({.batch = 12, .tensor = 1}),
+            "config.json: --batch: 12 is no multiple of 8 replicas x micro-batches of 1");
+  EXPECT_THAT(refused({.strategy = "mirrored", .tensor = 2}), HasSubstr("are for --strategy mesh, found mirrored"));
+  EXPECT_EQ(refused({.pipeline = 4}), "config.json: --pipeline: the model has 2 blocks for 4 stages");
+}
+
+TEST_F(HuggingFace, BlocksThatDoNotDivideMakeUnequalStages) {
+  std::string config = kSmall;
+  config.replace(config.find("\"num_hidden_layers\": 2"), 22, "\"num_hidden_layers\": 6");
+  const auto file = write("config.json", config);
+  const Imported imported = import_file(file, {.pipeline = 4}, "");
+  EXPECT_EQ(parse_scenario(imported.scenario, file.string()).strategy.mesh.stage_blocks, (std::vector{1, 2, 2, 1}));
+  EXPECT_THAT(imported.assumed, testing::Contains(HasSubstr("(strategy.stage_blocks)")));
+}
+
+TEST_F(HuggingFace, ReportsRepeatWhatWasAssumed) {
+  const auto file = write("config.json", kSmall);
+  const Scenario scenario = parse_scenario(import_file(file, {.batch = 16}, "").scenario, file.string());
+  EXPECT_THAT(scenario.notes, testing::Contains("assumed: machine hgx-h100 (--topology)"));
+}
+
 TEST_F(HuggingFace, UnknownArchitecturesAreRefusedWithTheNearestOne) {
   const auto nearest = [&](const std::string& type, const std::string& more = "") {
     return problem(fmt::format(R"({{"model_type": "{}"{}}})", type, more));

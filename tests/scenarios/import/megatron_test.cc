@@ -86,7 +86,7 @@ TEST_F(Megatron, ATestOfItsOwnIsRead) {
   const std::int64_t h = 32;
   EXPECT_EQ(layers.model.parameters(), 2 * 128 * h + 4 * (2 * h + 2 * h * h + 2 * h * 16 + 3 * h * 80) + h);
   EXPECT_EQ(layers.dtype, DType::f32);
-  EXPECT_EQ(layers.stack.attention, AttentionKernels::separate);
+  EXPECT_EQ(layers.stack.attention, AttentionKernels::fused_softmax);
   EXPECT_EQ(scenario.engine.nccl.at("NCCL_ALGO"), "Ring");
   EXPECT_EQ(scenario.strategy.mesh.data, 8);
   EXPECT_EQ(scenario.strategy.mesh.micro_batches, 2);
@@ -104,6 +104,44 @@ TEST_F(Megatron, SomeLayersHaveExperts) {
   const Scenario scenario = this->scenario(text);
   EXPECT_EQ(scenario.strategy.mesh.expert, 4);
   EXPECT_EQ(scenario.strategy.mesh.data, 8);
+}
+
+TEST_F(Megatron, StagesHaveUnequalNumbersOfLayers) {
+  const std::string sizes =
+      "--hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 --pipeline-model-parallel-size 4 ";
+  const auto blocks = [&](const std::string& more) { return job(sizes + more).stage_blocks; };
+  using Blocks = std::vector<std::int64_t>;
+  EXPECT_EQ(blocks("--num-layers 8"), Blocks());
+  EXPECT_EQ(blocks("--num-layers 14 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split "
+                   "--num-virtual-stages-per-pipeline-rank 2"),
+            (Blocks{1, 2, 2, 2, 2, 2, 2, 1}));
+  EXPECT_EQ(blocks("--num-layers 9 --decoder-first-pipeline-num-layers 2 --decoder-last-pipeline-num-layers 1"),
+            (Blocks{2, 3, 3, 1}));
+  EXPECT_EQ(blocks("--num-layers 9 --model.config.num_layers_in_last_pipeline_stage 3"), (Blocks{2, 2, 2, 3}));
+  const MegatronJob job = this->job(sizes + "--num-layers 13 --pipeline-model-parallel-layout 'Ett|(tt|)*5,t|L'");
+  EXPECT_EQ(job.stage_blocks, (Blocks{2, 2, 2, 2, 2, 2, 1, 0}));
+  EXPECT_EQ(job.virtual_stages, 2);
+  EXPECT_THAT(problem(sizes + "--num-layers 13 --pipeline-model-parallel-layout 'Ett|(tt|'"),
+              HasSubstr("is no layout such as Et*3|(tt|)*29,m|L"));
+  EXPECT_THAT(problem(sizes + "--num-layers 9 --pipeline-model-parallel-layout 'Et|t|t|tL'"),
+              HasSubstr("has 4 layers, and --num-layers is 9"));
+  EXPECT_THAT(problem(sizes + "--num-layers 9 --decoder-first-pipeline-num-layers 2"),
+              HasSubstr("3 does not divide 7 layers"));
+}
+
+TEST_F(Megatron, KernelsFollowFromTheFusionsThatAreOn) {
+  const std::string sizes =
+      "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 --bf16 ";
+  const auto stack = [&](const std::string& more) {
+    return std::get<LayersSettings>(scenario(sizes + more).workload.kind).stack;
+  };
+  EXPECT_EQ(stack("").accumulation, Accumulation::in_products);
+  EXPECT_EQ(stack("--no-gradient-accumulation-fusion").accumulation, Accumulation::separate);
+  EXPECT_EQ(stack("").attention, AttentionKernels::flash);
+  EXPECT_EQ(stack("--attention-backend unfused").attention, AttentionKernels::fused_softmax);
+  EXPECT_EQ(stack("--attention-backend unfused --no-masked-softmax-fusion").attention, AttentionKernels::separate);
+  EXPECT_EQ(stack("").loss, Loss::separate);
+  EXPECT_EQ(stack("--cross-entropy-loss-fusion").loss, Loss::fused);
 }
 
 TEST_F(Megatron, SequencesAreDivided) {

@@ -1,0 +1,36 @@
+#include "scenarios/import/mesh_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tandem {
+
+int least_workers(const MeshAxes& axes, int devices) {
+  return static_cast<int>((axes.of_replica() + devices - 1) / devices);
+}
+
+MeshSizes mesh_sizes(const MeshAxes& axes, int workers, int devices, std::optional<std::int64_t> batch,
+                     const RefuseMesh& refuse) {
+  MeshSizes sizes{.workers = workers, .devices = devices};
+  const std::int64_t world = static_cast<std::int64_t>(workers) * devices;
+  if (world % axes.of_replica() != 0) {
+    refuse(MeshPart::replica,
+           fmt::format("{} devices cannot be divided into groups of tensor {} x pipeline {} x context {}", world,
+                       axes.tensor, axes.pipeline, axes.context));
+  }
+  sizes.data = world / axes.of_replica();
+  if (sizes.data * axes.context % axes.expert != 0) {
+    refuse(MeshPart::experts, fmt::format("{} does not divide the {} devices of data {} x context {}", axes.expert,
+                                          sizes.data * axes.context, sizes.data, axes.context));
+  }
+  sizes.batch = batch.value_or(sizes.data * axes.micro_batch * std::max<std::int64_t>(1, axes.pipeline));
+  if (sizes.batch % (axes.micro_batch * sizes.data) != 0) {
+    refuse(MeshPart::batch, fmt::format("{} is no multiple of {} replicas x micro-batches of {}", sizes.batch,
+                                        sizes.data, axes.micro_batch));
+  }
+  sizes.micro_batches = sizes.batch / sizes.data / axes.micro_batch;
+  return sizes;
+}
+
+}  // namespace tandem

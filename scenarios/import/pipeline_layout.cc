@@ -1,0 +1,57 @@
+#include "scenarios/import/pipeline_layout.h"
+
+#include <charconv>
+#include <string>
+#include <system_error>
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kMostLetters = 1 << 16;
+
+// Takes the `*n` at the beginning of a text; 1 without one. Returns nothing if no number follows the star.
+std::optional<std::size_t> take_times(std::string_view& text) {
+  std::size_t times = 1;
+  if (!text.starts_with('*')) return times;
+  const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), times);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return times;
+}
+
+// Takes a part of a layout up to its end or a closing bracket: letters, `|` between stages, and parts in brackets, each
+// with its `*n`. Returns it written out.
+std::optional<std::string> take_part(std::string_view& text) {
+  std::string all;
+  while (!text.empty() && text.front() != ')') {
+    std::string item(1, text.front());
+    text.remove_prefix(1);
+    if (item == "(") {
+      const auto inner = take_part(text);
+      if (!inner || text.empty()) return std::nullopt;
+      text.remove_prefix(1);
+      item = *inner;
+    } else if (std::string_view("EtmL|, ").find(item.front()) == std::string_view::npos) {
+      return std::nullopt;
+    }
+    const auto times = take_times(text);
+    if (!times || *times > kMostLetters || all.size() + *times * item.size() > kMostLetters) return std::nullopt;
+    for (std::size_t i = 0; i < *times; ++i) all += item;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::int64_t>> stages_of_layout(std::string_view layout) {
+  const auto all = take_part(layout);
+  if (!all || !layout.empty()) return std::nullopt;
+  std::vector<std::int64_t> stages{0};
+  for (const char letter : *all) {
+    if (letter == '|') stages.push_back(0);
+    if (letter == 't') ++stages.back();
+  }
+  return stages;
+}
+
+}  // namespace tandem
