@@ -15,7 +15,8 @@ class FieldVisitor {
   explicit FieldVisitor(Visit& visit) : visit_(visit) {}
 
   void operator()(kernel::Gemm& kernel) const {
-    all(kernel.m, kernel.n, kernel.k, kernel.transpose_a, kernel.transpose_b, kernel.alpha, kernel.beta);
+    all(kernel.m, kernel.n, kernel.k, kernel.transpose_a, kernel.transpose_b, kernel.alpha, kernel.beta,
+        kernel.repeats);
   }
   void operator()(kernel::Fill& kernel) const { all(kernel.value); }
   void operator()(kernel::Elementwise& kernel) const { all(kernel.operation); }

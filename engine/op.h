@@ -41,6 +41,7 @@ struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   double alpha = 1, beta = 0;
+  std::int64_t repeats = 1;  // computed so often, on the same operands: work without meaning needs no more memory
 };
 struct Fill {
   Tensor to;

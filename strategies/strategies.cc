@@ -91,7 +91,7 @@ std::vector<StrategyInfo> dividing_strategies() {
   const auto mesh = std::make_shared<const MeshDivision>();
   return {
       dividing("fully_sharded", {.how = std::make_shared<const ShardedDivision>(), .axis = &ParallelOptions::data},
-               ComparedRuns::none),
+               ComparedRuns::sharded),
       dividing("tensor_parallel", {.how = mesh, .axis = &ParallelOptions::tensor}, ComparedRuns::mesh),
       dividing("pipeline_parallel", {.how = mesh, .axis = &ParallelOptions::pipeline, .micro_batches = true},
                ComparedRuns::mesh),

@@ -53,6 +53,7 @@ enum class ComparedRuns : std::uint8_t {
   none,      // it resembles no such runs: how far off a prediction is, is not known
   replicas,  // gradients are reduced among replicas
   mesh,      // layers are divided over a mesh
+  sharded,   // every device keeps a part of each layer, and gathers the others
   servers,   // variables are on parameter servers
   central,   // variables are on one device, for all replicas of a machine
 };

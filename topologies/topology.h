@@ -129,6 +129,7 @@ struct DeviceModel {
   Figure input_element_s{};          // host time to take one element from a dataset, without its bytes; 0: unknown
   Figure collective_slowdown{};      // how many times as long ops take beside a collective, at least 1; 0: unknown
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty
+  Figure sustained{};  // the share of the rate of products that lasts, where power limits long runs; 0: unknown, all
   std::vector<DeviceRates> rates;  // measured curves; empty: roofline of the figures above
   std::string id{};                // its name in the file, e.g. "gpu"; overrides refer to it
 };

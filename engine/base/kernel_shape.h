@@ -40,7 +40,20 @@ struct ConvolutionShape {
   bool operator==(const ConvolutionShape&) const = default;
 };
 
-// monostate: neither of the two; the kernel's time follows from its bytes, or from its flops as for any product.
-using KernelShape = std::variant<std::monostate, ProductShape, ConvolutionShape>;
+// One of the products of attention inside a kernel that keeps the scores on the chip (Dao, arXiv:2307.08691): the forward
+// pass has two, the backward pass five.
+struct AttentionShape {
+  std::int64_t count = 1;  // heads, of all examples
+  std::int64_t queries = 0, keys = 0, head_size = 0;
+  double attended = 1;        // of all pairs of a query and a key, the share that is computed
+  bool makes_scores = false;  // and takes their exponentials
+  bool is_first_version = false;  // of such kernels, which is slower
+
+  double pairs() const { return static_cast<double>(count * queries) * static_cast<double>(keys) * attended; }
+  bool operator==(const AttentionShape&) const = default;
+};
+
+// monostate: none of them; the kernel's time follows from its bytes, or from its flops as for any product.
+using KernelShape = std::variant<std::monostate, ProductShape, ConvolutionShape, AttentionShape>;
 
 }  // namespace tandem

@@ -55,7 +55,7 @@ void multiply(const Products& op, std::int64_t index, const char* name) {
 
 void execute_gemm(const kernel::Gemm& op) {
   restrict_to_one_thread();
-  multiply(op, 0, "gemm");
+  for (std::int64_t time = 0; time < op.repeats; ++time) multiply(op, 0, "gemm");
 }
 
 void execute_batched_gemm(const kernel::BatchedGemm& op) {

@@ -39,6 +39,7 @@ ErrorBand error_band_of(const PredictionKind& kind) {
   if (kind.figures != FigureBasis::stated) errors = errors_of(*group, true);
   const bool is_fitted = errors.has_value();
   if (!errors) errors = errors_of(*group, false);
+  if (!errors) return {.relative = {}, .basis = fmt::format("no prediction ({}) was compared", name_of(*group))};
   return {.relative = errors->p95,
           .basis = fmt::format("{} published throughputs ({}), {}", errors->rows, name_of(*group),
                                is_fitted ? "device fitted" : "nothing fitted")};

@@ -20,7 +20,7 @@ enum class FigureBasis : std::uint8_t {
 // What decides how wrong predictions of a kind have been.
 struct PredictionKind {
   FigureBasis figures = FigureBasis::stated;
-  std::string strategy{};  // "replicas", "mesh", "servers" or "central"; empty: one that was never compared
+  std::string strategy{};  // "replicas", "mesh", "sharded", "servers" or "central"; empty: one that was never compared
   int devices = 1;         // that train
   int nodes = 1;           // on which devices train
   bool on_gpus = true;

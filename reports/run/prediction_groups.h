@@ -13,6 +13,7 @@ enum class PredictionGroup : std::uint8_t {
   one_node,
   several_nodes,
   several_nodes_mesh,
+  fully_sharded,
   parameter_server,
   central_storage,
 };

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kMaskBytes = 1;     // of an element that dropout keeps or drops
 constexpr std::int64_t kIndexBytes = 8;    // of a row that an embedding looks up
-constexpr std::int64_t kSoftmaxBytes = 4;  // of an output of a loss, whose softmax is computed in f32
+constexpr std::int64_t kSoftmaxBytes = 4;  // of an output of a loss that is not fused, whose softmax is kept in f32
 
 // Returns the number of elements that a layer reads for one example.
 std::int64_t input_elements_of(const Layer& layer) {
@@ -21,13 +21,18 @@ std::int64_t input_elements_of(const Layer& layer) {
   return gemm.batched ? gemm.count * left + gemm.count / gemm.sharing * gemm.depth * gemm.columns : gemm.count * left;
 }
 
+bool ends_in_loss(const Layer& layer) {
+  return std::count(layer.then.begin(), layer.then.end(), Pointwise::cross_entropy) > 0;
+}
+
 // Neighbouring layers that are split by columns read the same input; only the first of them keeps it.
 bool shares_input(std::span<const Layer> layers, std::size_t index) {
   return index > 0 && layers[index].split == Layer::Split::columns &&
          layers[index - 1].split == Layer::Split::columns && layers[index - 1].gemm->depth == layers[index].gemm->depth;
 }
 
-std::int64_t bytes_kept_by(Pointwise operation, std::int64_t element_bytes) {
+std::int64_t bytes_kept_by(Pointwise operation, const ActivationSettings& settings) {
+  const auto element_bytes = static_cast<std::int64_t>(size_of(settings.dtype));
   switch (operation) {
     case Pointwise::gelu:
     case Pointwise::softmax:
@@ -40,7 +45,7 @@ std::int64_t bytes_kept_by(Pointwise operation, std::int64_t element_bytes) {
     case Pointwise::dropout:
       return kMaskBytes;
     case Pointwise::cross_entropy:
-      return kSoftmaxBytes;
+      return settings.fuses_loss ? element_bytes : kSoftmaxBytes;
     case Pointwise::bias:
     case Pointwise::relu:  // the next product keeps its output
     case Pointwise::residual:
@@ -87,7 +92,7 @@ std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const Act
   if (layer.elementwise && layer.elementwise->backward_passes > 0) bytes += layer.elementwise->elements * element_bytes;
   if (layer.embedding) bytes += layer.embedding->rows * kIndexBytes;
   for (const Pointwise operation : layer.then)
-    bytes += kept_output_elements(layer, settings) * bytes_kept_by(operation, element_bytes);
+    bytes += kept_output_elements(layer, settings) * bytes_kept_by(operation, settings);
   return bytes;
 }
 
@@ -122,8 +127,17 @@ std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSet
 }
 
 std::int64_t largest_layer_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
+  const auto elements_of = [&settings](const Layer& layer) {
+    if (settings.fuses_loss && ends_in_loss(layer)) return input_elements_of(layer);
+    if (settings.keeps_scores || layer.scores == Layer::Scores::none) {
+      return input_elements_of(layer) + layer.output_elements();
+    }
+    const std::int64_t scores = layer.gemm->count * layer.gemm->rows *
+                                (layer.scores == Layer::Scores::made ? layer.gemm->columns : layer.gemm->depth);
+    return input_elements_of(layer) + layer.output_elements() - scores;
+  };
   std::int64_t most = 0;
-  for (const Layer& layer : layers) most = std::max(most, input_elements_of(layer) + layer.output_elements());
+  for (const Layer& layer : layers) most = std::max(most, elements_of(layer));
   return settings.examples * most * element_bytes_of(settings);
 }
 

@@ -20,6 +20,7 @@ struct ActivationSettings {
   DType dtype = DType::f32;    // of activations
   bool checkpointing = false;  // blocks keep their inputs only, and are computed again
   bool keeps_scores = true;    // of attention; false: they are computed again inside its kernels
+  bool fuses_loss = false;     // gradients of the loss are written over the outputs, which are all that is kept
   int row_parts = 1;           // devices that divide the rows of what they do not split (sequence parallelism)
   int key_parts = 1;           // devices of a sequence, each of which keeps its keys and values (context parallelism)
 };
@@ -30,7 +31,7 @@ std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSet
 // Returns the bytes that one block holds while it is computed again before its backward pass; 0 without checkpointing.
 std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
 
-// Returns the bytes of the largest layer's input and output together.
+// Returns the bytes of the largest layer's input and output together, without what is not kept or is kept anyway.
 std::int64_t largest_layer_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
 
 }  // namespace tandem

@@ -89,7 +89,8 @@ class MemoryModel {
     return {.examples = examples,
             .dtype = storage_,
             .checkpointing = layers_.activation_checkpointing,
-            .keeps_scores = layers_.stack.attention != AttentionKernels::flash};
+            .keeps_scores = layers_.stack.keeps_scores(),
+            .fuses_loss = layers_.stack.loss == Loss::fused};
   }
 
   MemoryNeed need_of(const DeviceShare& share) const {

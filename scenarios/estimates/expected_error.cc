@@ -37,6 +37,8 @@ std::string compared_as(const std::string& strategy) {
       return "replicas";
     case ComparedRuns::mesh:
       return "mesh";
+    case ComparedRuns::sharded:
+      return "sharded";
     case ComparedRuns::servers:
       return "servers";
     case ComparedRuns::central:

@@ -281,6 +281,19 @@ Layer::Scores scores_of(const Layer& layer, const std::vector<Layer>& before) {
   return follows ? Layer::Scores::read : Layer::Scores::none;
 }
 
+// Queries are the rows. Keys are the columns of scores, and the depth of the product that reads them; with fewer keys
+// than queries, each query sees a window of them.
+void read_causal(const YamlReader& causal, Layer& layer) {
+  if (!causal.boolean(false)) return;
+  if (layer.scores == Layer::Scores::none) {
+    causal.error("is for the two products of attention: a batched one with softmax after it, and the next one");
+    return;
+  }
+  Layer::Gemm& gemm = *layer.gemm;
+  const std::int64_t keys = std::min(gemm.rows, layer.scores == Layer::Scores::made ? gemm.columns : gemm.depth);
+  gemm.attended = 1 - static_cast<double>(keys - 1) / (2 * static_cast<double>(gemm.rows));
+}
+
 }  // namespace
 
 std::vector<Layer> read_model_layers(const YamlReader& list, const ModelSizes& sizes) {
@@ -294,6 +307,7 @@ std::vector<Layer> read_model_layers(const YamlReader& list, const ModelSizes& s
     } else {
       Layer read = LayerReader(layer, sizes).read();
       read.scores = scores_of(read, layers);
+      read_causal(layer.optional("gemm").optional("causal"), read);
       layers.push_back(std::move(read));
       splits.check(layer, layers.back());
     }
@@ -310,8 +324,15 @@ Stack read_stack(const YamlReader& map, Stack stack) {
   stack.attention = map.optional("attention")
                         .one_of<AttentionKernels>({{"separate", AttentionKernels::separate},
                                                    {"fused_softmax", AttentionKernels::fused_softmax},
-                                                   {"flash", AttentionKernels::flash}},
+                                                   {"flash", AttentionKernels::flash},
+                                                   {"flash_1", AttentionKernels::flash_1}},
                                                   stack.attention);
+  stack.accumulation = map.optional("accumulation")
+                           .one_of<Accumulation>({{"separate", Accumulation::separate},
+                                                  {"in_products", Accumulation::in_products}},
+                                                 stack.accumulation);
+  stack.loss =
+      map.optional("loss").one_of<Loss>({{"separate", Loss::separate}, {"fused", Loss::fused}}, stack.loss);
   stack.is_stated = true;
   return stack;
 }

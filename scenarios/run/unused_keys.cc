@@ -9,6 +9,7 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/reading/sweep_settings.h"
+#include "scenarios/run/unused_stack_keys.h"
 #include "scenarios/workloads/mlp_layers.h"
 #include "strategies/parallel/layout/layer_division.h"
 #include "strategies/strategies.h"
@@ -50,7 +51,7 @@ std::string why_scatter_gather(const Run& run) {
   if (options.tensor == 1 || options.stages() == 1) return "needs devices along both tensor and pipeline";
   const LayersSettings layers = layers_of(run.job.scenario.workload);
   if (layers.sequence_parallel) return "with sequence_parallel every device has rows of its own to send";
-  const std::vector<std::size_t> first = first_layers_of_stages(layers.model, options.stages());
+  const std::vector<std::size_t> first = first_layers_of_stages(layers.model, options.stages(), options.stage_blocks);
   const bool has_parts = std::all_of(first.begin() + 1, first.end() - 1,
                                      [&](std::size_t layer) { return has_parts_between(layers.model.layers, layer); });
   return has_parts ? "every device has columns of its own to send" : "";
@@ -75,44 +76,13 @@ std::string why_spread(const Run& run) {
   return run.consulted("work_spread") ? "" : "only times of GPUs that follow from their figures depend on it";
 }
 
-// Layers that are computed have one kernel for each operation, whatever the stack.
-std::string why_stack(const Run& run) {
-  return run.job.layers->learning ? "layers that are computed (values: real) have kernels of their own" : "";
-}
-
 std::string why_momentum(const Run& run) {
   return run.job.layers->optimizer == Optimizer::momentum ? why_values(run) : "only optimizer momentum reads it";
 }
 
 std::string why_dropout(const Run& run) {
-  const auto drops = [](const Layer& layer) { return std::ranges::count(layer.then, Pointwise::dropout) > 0; };
-  if (std::ranges::any_of(run.job.layers->model.layers, drops)) return why_values(run);
+  if (run.job.layers->model.has_operation(Pointwise::dropout)) return why_values(run);
   return fmt::format("model '{}' has no dropout", run.job.layers->model.name);
-}
-
-std::string why_layout(const Run& run) {
-  if (std::string reason = why_stack(run); !reason.empty()) return reason;
-  const std::vector<Layer>& layers = run.job.layers->model.layers;
-  const auto is_convolution = [](const Layer& layer) { return layer.convolution.has_value(); };
-  if (std::none_of(layers.begin(), layers.end(), is_convolution)) {
-    return fmt::format("model '{}' has no convolutions", run.job.layers->model.name);
-  }
-  if (!run.job.models_machine) return run.engine_text() + " computes convolutions as matrix products";
-  return run.consulted("channels_last") ? "" : "no convolution runs on matrix units";
-}
-
-std::string why_fusion(const Run& run) {
-  if (std::string reason = why_stack(run); !reason.empty()) return reason;
-  if (run.job.layers->model.depends_on_stack()) return "";
-  return fmt::format("model '{}' has no operations beside its layers", run.job.layers->model.name);
-}
-
-std::string why_attention(const Run& run) {
-  if (std::string reason = why_stack(run); !reason.empty()) return reason;
-  const std::vector<Layer>& layers = run.job.layers->model.layers;
-  const auto has_scores = [](const Layer& layer) { return layer.scores != Layer::Scores::none; };
-  const bool has_attention = std::any_of(layers.begin(), layers.end(), has_scores);
-  return has_attention ? "" : fmt::format("model '{}' has no attention", run.job.layers->model.name);
 }
 
 // Returns whether all gradients of the model fill less than one bucket of this size.
@@ -214,9 +184,12 @@ constexpr Rule kRules[] = {
     {"workload.data", why_values, true},
     {"workload.momentum", why_momentum, true},
     {"workload.dropout", why_dropout, true},
-    {"workload.stack.layout", why_layout, true},
-    {"workload.stack.fusion", why_fusion, true},
-    {"workload.stack.attention", why_attention, true},
+    {"workload.stack.layout",
+     [](const Run& run) { return why_stack_layout(run.job, run.consulted("channels_last")); }, true},
+    {"workload.stack.fusion", [](const Run& run) { return why_stack_fusion(run.job); }, true},
+    {"workload.stack.attention", [](const Run& run) { return why_stack_attention(run.job); }, true},
+    {"workload.stack.accumulation", [](const Run& run) { return why_stack_accumulation(run.job); }, true},
+    {"workload.stack.loss", [](const Run& run) { return why_stack_loss(run.job); }, true},
     {"workload.bucket_bytes", why_bucket, true},
     {"workload.overlap", why_overlap, true},
     {"workload.overlap_tensor", why_tensor, true},

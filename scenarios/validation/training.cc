@@ -6,6 +6,7 @@
 #include <map>
 
 #include "scenarios/calibration/slower_devices.h"
+#include "scenarios/estimates/device_memory.h"
 #include "scenarios/estimates/expected_error.h"
 #include "scenarios/fitting/device_fit.h"
 #include "scenarios/run/runner.h"
@@ -93,8 +94,12 @@ void replay_table(const std::string& file, const TrainingTable& table, bool fits
       if (!fit) fit = std::make_shared<const Topology>(with_slower_devices(*topology, slowness, "its first row"));
       topology = fit;
     }
-    point.predicted = simulate(table, row, topology);
-    replay.points.push_back(std::move(point));
+    try {
+      point.predicted = simulate(table, row, topology);
+      replay.points.push_back(std::move(point));
+    } catch (const MemoryError& error) {  // the others can be predicted
+      replay.left_out.push_back({file, fmt::format("the row in line {} {}", row.place.line, error.what())});
+    }
   }
 }
 

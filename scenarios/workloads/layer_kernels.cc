@@ -34,22 +34,41 @@ LayerKernels::LayerKernels(const Stack& stack, DType dtype, std::int64_t batch, 
       issue_s_(eager && stack.fusion != Fusion::compiled ? kEagerIssue_s : 0) {}
 
 LayerKernel LayerKernels::product(const Layer& layer, Part part) const {
-  LayerKernel kernel = {
-      .part = part, .name = layer.name + words_of(part), .unmoved = unmoved_elements(layer), .issue_s = issue_s_};
+  LayerKernel kernel = {.part = part, .name = layer.name + words_of(part), .issue_s = issue_s_};
   if (layer.convolution) {
     kernel.shape = convolution(layer, part);
+  } else if (is_in_flash_attention(layer)) {
+    kernel.shape = attention(layer, part);
+    kernel.computed = layer.gemm->attended;
+    kernel.unmoved = unmoved_elements(layer);
   } else {
     kernel.shape = matrix_product(*layer.gemm, part);
   }
   return kernel;
 }
 
+bool LayerKernels::is_in_flash_attention(const Layer& layer) const {
+  return !stack_.keeps_scores() && layer.scores != Layer::Scores::none;
+}
+
 // In each kernel, scores are the result of one product of attention, or the left operand of the other one.
 double LayerKernels::unmoved_elements(const Layer& layer) const {
-  if (stack_.attention != AttentionKernels::flash || layer.scores == Layer::Scores::none) return 0;
   const Layer::Gemm& gemm = *layer.gemm;
   const std::int64_t side = layer.scores == Layer::Scores::made ? gemm.columns : gemm.depth;
   return static_cast<double>(batch_ * gemm.count * gemm.rows) * static_cast<double>(side);
+}
+
+// Of the products in the backward pass, the one that computes the scores again has their exponentials.
+AttentionShape LayerKernels::attention(const Layer& layer, Part part) const {
+  const Layer::Gemm& gemm = *layer.gemm;
+  const bool makes_scores = layer.scores == Layer::Scores::made;
+  return {.count = batch_ * gemm.count,
+          .queries = gemm.rows,
+          .keys = makes_scores ? gemm.columns : gemm.depth,
+          .head_size = makes_scores ? gemm.depth : gemm.columns,
+          .attended = gemm.attended,
+          .makes_scores = makes_scores && part == Part::product,
+          .is_first_version = stack_.attention == AttentionKernels::flash_1};
 }
 
 ConvolutionShape LayerKernels::convolution(const Layer& layer, Part part) const {
@@ -131,7 +150,7 @@ std::vector<LayerKernel> LayerKernels::backward(const Layer& layer, bool with_in
   }
   if (layer.gemm) {
     // Scores that were not kept are computed again (Dao, "FlashAttention-2", arXiv:2307.08691, algorithm 2).
-    if (stack_.attention == AttentionKernels::flash && layer.scores == Layer::Scores::made) {
+    if (is_in_flash_attention(layer) && layer.scores == Layer::Scores::made) {
       kernels.push_back(product(layer, Part::product));
     }
     kernels.push_back(product(layer, Part::weight_gradient));

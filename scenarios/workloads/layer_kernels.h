@@ -19,7 +19,9 @@ struct LayerKernel {
   Part part = Part::memory;
   Name name;
   KernelShape shape{};  // of a product or convolution
+  double computed = 1;  // the share of a product that a causal mask leaves
   double unmoved = 0;   // elements of its operands and result that stay on the chip: scores of flash attention
+  double added = 0;     // bytes more of a product that adds to gradients of earlier passes
   double bytes = 0;     // read plus written, of kernels that only move memory
   int kernels = 1;
   double issue_s = 0;  // host time of the framework
@@ -36,8 +38,10 @@ class LayerKernels {
 
  private:
   LayerKernel product(const Layer& layer, LayerKernel::Part part) const;
+  bool is_in_flash_attention(const Layer& layer) const;
   double unmoved_elements(const Layer& layer) const;
   ConvolutionShape convolution(const Layer& layer, LayerKernel::Part part) const;
+  AttentionShape attention(const Layer& layer, LayerKernel::Part part) const;
   ProductShape matrix_product(const Layer::Gemm& gemm, LayerKernel::Part part) const;
   LayerKernel memory(const std::string& name, double bytes, int kernels) const;
   void add_passes(const Layer& layer, int passes, std::vector<LayerKernel>& kernels) const;

@@ -1,18 +1,22 @@
 #include "scenarios/workloads/layer_ops.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace tandem {
 
-ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch) {
+ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch, bool keeps_scores) {
   ScratchSizes sizes;
   for (const Layer& layer : layers) {
     if (const auto& gemm = layer.gemm) {
       const std::int64_t m = batch * gemm->count * gemm->rows;
-      sizes.left = std::max(sizes.left, m * gemm->depth);
+      std::int64_t left = m * gemm->depth, result = m * gemm->columns;
+      if (!keeps_scores && layer.scores == Layer::Scores::made) result = std::max(left, gemm->columns);
+      if (!keeps_scores && layer.scores == Layer::Scores::read) left = std::max(result, gemm->depth);
+      sizes.left = std::max(sizes.left, left);
       sizes.right = std::max(sizes.right, gemm->depth * gemm->columns);
-      sizes.result = std::max(sizes.result, m * gemm->columns);
+      sizes.result = std::max(sizes.result, result);
     } else {
       sizes.left = std::max(sizes.left, batch * layer.output_elements());
       sizes.result = std::max(sizes.result, batch * layer.output_elements());
@@ -49,10 +53,11 @@ Tensor view_behind(const Tensor& tensor, std::int64_t behind, std::int64_t rows,
 
 }  // namespace
 
-Op LayerOps::product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const {
-  if (scratch.keeps_left && part != LayerKernel::Part::product) return kept_product(part, scratch, of_weights);
-  Tensor left = scratch.left.view(0, {m_, k_});
-  Tensor result = scratch.result.view(0, {m_, n_});
+Op LayerOps::product(LayerKernel::Part part, std::int64_t rows, const Scratch& scratch,
+                     const Tensor& of_weights) const {
+  if (scratch.keeps_left && part != LayerKernel::Part::product) return kept_product(part, rows, scratch, of_weights);
+  Tensor left = scratch.left.view(0, {rows, k_});
+  Tensor result = scratch.result.view(0, {rows, n_});
   if (part == LayerKernel::Part::weight_gradient) {
     Tensor to = (of_weights ? of_weights : scratch.right).view(0, {k_, n_});
     return op::gemm(std::move(to), std::move(left), std::move(result), true, false);
@@ -63,14 +68,15 @@ Op LayerOps::product(LayerKernel::Part part, const Scratch& scratch, const Tenso
 }
 
 // Where the operands do not fit, an input gradient vanishes beside what is there.
-Op LayerOps::kept_product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const {
-  const Tensor input = scratch.left.view(0, {m_, k_});
-  const Tensor kept = view_behind(scratch.left, m_ * k_, m_, n_), made = scratch.result.view(0, {m_, n_});
+Op LayerOps::kept_product(LayerKernel::Part part, std::int64_t rows, const Scratch& scratch,
+                          const Tensor& of_weights) const {
+  const Tensor input = scratch.left.view(0, {rows, k_});
+  const Tensor kept = view_behind(scratch.left, rows * k_, rows, n_), made = scratch.result.view(0, {rows, n_});
   if (part == LayerKernel::Part::weight_gradient) {
     const Tensor to = (of_weights ? of_weights : scratch.right).view(0, {k_, n_});
     return op::gemm(to, input, kept ? kept : made, true, false);
   }
-  const Tensor to = kept ? view_behind(scratch.result, 0, m_, k_) : Tensor();
+  const Tensor to = kept ? view_behind(scratch.result, 0, rows, k_) : Tensor();
   Op op = op::gemm(to ? to : input, to ? kept : made, scratch.right.view(0, {k_, n_}), false, true);
   if (!to) {
     auto& gemm = std::get<kernel::Gemm>(op.kernel);
@@ -80,14 +86,29 @@ Op LayerOps::kept_product(LayerKernel::Part part, const Scratch& scratch, const 
   return op;
 }
 
-void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights) const {
+Op LayerOps::product_of(LayerKernel::Part part, std::int64_t rows, const Scratch& scratch,
+                        const Tensor& of_weights) const {
+  const std::int64_t most = std::min(scratch.left.element_count() / k_, scratch.result.element_count() / n_);
+  const std::int64_t repeats = (rows + most - 1) / most;
+  Op op = product(part, rows / repeats, scratch, of_weights);
+  std::get<kernel::Gemm>(op.kernel).repeats = repeats;
+  op.cost.flops = 2 * static_cast<double>(rows * n_) * static_cast<double>(k_);
+  // Whatever is repeated or left out by a mask, each operand is moved once, and all of it.
+  const auto size = static_cast<double>(size_of(scratch.left.dtype()));
+  op.cost.bytes += static_cast<double>((m_ - rows / repeats) * (n_ + k_)) * size;
+  return op;
+}
+
+void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights, bool adds) const {
   const bool moves_memory =
       kernel.part == LayerKernel::Part::memory || kernel.part == LayerKernel::Part::table_gradient;
   if (moves_memory) return launch_memory(stream_, kernel, scratch.result, scratch.left);
-  Op op = product(kernel.part, scratch, of_weights);
+  const auto rows = std::max<std::int64_t>(1, std::llround(static_cast<double>(m_) * kernel.computed));
+  Op op = product_of(kernel.part, rows, scratch, of_weights);
   op.name = kernel.name;
   const double elements = extra_elements_ - saved_elements_ - kernel.unmoved;
   op.cost.bytes += elements * static_cast<double>(size_of(scratch.left.dtype()));
+  if (adds) op.cost.bytes += kernel.added;
   op.cost.dtype = dtype_;
   op.cost.shape = kernel.shape;
   op.cost.issue_s = kernel.issue_s;

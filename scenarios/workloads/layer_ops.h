@@ -12,11 +12,12 @@
 
 namespace tandem {
 
-// Numbers of elements that suffice for the operands of every layer.
+// Numbers of elements that suffice for the operands of every layer. Without `keeps_scores`, those of attention share the
+// memory of other operands, a part of them at a time.
 struct ScratchSizes {
   std::int64_t left = 1, right = 1, result = 1;
 };
-ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch);
+ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch, bool keeps_scores = true);
 
 // Flat tensors of at least these sizes.
 struct Scratch {
@@ -32,12 +33,16 @@ class LayerOps {
  public:
   LayerOps(Stream& stream, const Layer& layer, std::int64_t batch, DType dtype);
 
-  // Writes gradients of weights to `of_weights` (flat), or over the right operand if that is empty.
-  void launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights = {}) const;
+  // Writes gradients of weights to `of_weights` (flat), or over the right operand if that is empty. `adds`: they are
+  // added to what is there, as kernel.added says.
+  void launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights = {},
+              bool adds = false) const;
 
  private:
-  Op product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const;
-  Op kept_product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const;
+  // Returns a product of as many rows as the operands have memory for, repeated to make up for the others.
+  Op product_of(LayerKernel::Part part, std::int64_t rows, const Scratch& scratch, const Tensor& of_weights) const;
+  Op product(LayerKernel::Part part, std::int64_t rows, const Scratch& scratch, const Tensor& of_weights) const;
+  Op kept_product(LayerKernel::Part part, std::int64_t rows, const Scratch& scratch, const Tensor& of_weights) const;
 
   Stream& stream_;
   DType dtype_;

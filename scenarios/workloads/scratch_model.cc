@@ -16,11 +16,11 @@ Tensor filled(Device& device, std::int64_t count, DType dtype) {
 
 // Returns memory that suffices for each of the stages.
 std::shared_ptr<const ScratchMemory> memory_for(std::span<const std::unique_ptr<ScratchStage>> stages, DType storage,
-                                                Device& device, bool keeps_values) {
+                                                Device& device, bool keeps_values, bool keeps_scores) {
   ScratchSizes sizes;
   std::int64_t exchanged = 1, rows = 1;
   for (const auto& stage : stages) {
-    const ScratchSizes mine = scratch_sizes(stage->layers(), stage->part().examples);
+    const ScratchSizes mine = scratch_sizes(stage->layers(), stage->part().examples, keeps_scores);
     sizes.left = std::max(sizes.left, mine.left);
     sizes.right = std::max(sizes.right, mine.right);
     sizes.result = std::max(sizes.result, mine.result);
@@ -47,7 +47,8 @@ std::vector<std::unique_ptr<StageModel>> ScratchModel::make_stages(Device& devic
   std::vector<std::unique_ptr<ScratchStage>> stages;
   for (const StagePart& part : parts) stages.push_back(std::make_unique<ScratchStage>(settings_, part, device));
   const bool keeps_values = is_measured_ && device.id().type == DeviceType::gpu;
-  const std::shared_ptr<const ScratchMemory> memory = memory_for(stages, settings_.storage(), device, keeps_values);
+  const std::shared_ptr<const ScratchMemory> memory =
+      memory_for(stages, settings_.storage(), device, keeps_values, settings_.stack.keeps_scores());
   if (keeps_values) {
     for (const Tensor& operand : {memory->operands.left, memory->operands.right}) fill_randomly(operand, host);
   }

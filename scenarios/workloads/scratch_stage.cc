@@ -71,8 +71,11 @@ ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, con
       all[index_of(is_first ? Work::product : Work::operations)].push_back(kernel);
     }
   };
-  const auto add_backward = [&all](const std::vector<LayerKernel>& more) {
-    for (const LayerKernel& kernel : more) all[index_of(tandem::work_of(kernel.part))].push_back(kernel);
+  const auto add_backward = [&](const std::vector<LayerKernel>& more) {
+    for (LayerKernel kernel : more) {
+      if (kernel.part == LayerKernel::Part::weight_gradient) kernel.added = added_bytes(part);
+      all[index_of(tandem::work_of(kernel.part))].push_back(std::move(kernel));
+    }
   };
   if (exchanges.gathered_gradient == 0) {
     add_forward(kernels.forward(part));
@@ -87,6 +90,17 @@ ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, con
   add_backward(kernels.backward(operations, false));
   add_backward(kernels.backward(product, exchanges.with_input_gradient));
   return all;
+}
+
+bool ScratchStage::adds_in_products() const {
+  return settings_.stack.accumulation == Accumulation::in_products;
+}
+
+// Gradients have the type of the parameters, a product's result that of the activations.
+double ScratchStage::added_bytes(const Layer& layer) const {
+  if (!adds_in_products()) return 0;
+  const auto added = static_cast<double>(2 * size_of(settings_.parameter_type()));
+  return static_cast<double>(layer.weights()) * (added - static_cast<double>(size_of(settings_.storage())));
 }
 
 std::int64_t ScratchStage::exchanged_elements() const {
@@ -107,11 +121,12 @@ std::int64_t ScratchStage::loss_rows() const {
 void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const LayerTensors& tensors) {
   Stream& stream = device_.compute_stream();
   if (work == Work::loss_sums || work == Work::loss) return;
+  const Layer& part = layers_[layer];
   if (work == Work::accumulation) {
-    return launch_memory(stream, accumulation(layers_[layer].parameters(), settings_.parameter_type()),
+    const std::int64_t added = adds_in_products() ? part.weights() : 0;
+    return launch_memory(stream, accumulation(part.parameters() - added, settings_.parameter_type()),
                          tensors.gradients, tensors.gradients);
   }
-  const Layer& part = layers_[layer];
   const bool has_own_type = settings_.parameter_type() == settings_.storage();
   Scratch scratch = memory_->operands;
   if (part.has_weights() && tensors.parameters && is_aligned_for(device_, tensors.parameters))
@@ -120,7 +135,7 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
   if (of_weights && !is_aligned_for(device_, of_weights)) of_weights = memory_->operands.right;
   const LayerOps ops(stream, part, pass.examples, settings_.dtype);
   for (const LayerKernel& kernel : work_of(pass.examples).kernels[layer][index_of(work)]) {
-    ops.launch(kernel, scratch, of_weights);
+    ops.launch(kernel, scratch, of_weights, !pass.is_first);
   }
 }
 

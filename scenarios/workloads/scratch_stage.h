@@ -58,6 +58,8 @@ class ScratchStage final : public StageModel {
   };
   const PassWork& work_of(std::int64_t examples);
   LayerKernelsByWork kernels_of(std::size_t layer, const LayerKernels& kernels, const LayerExchanges& exchanges) const;
+  bool adds_in_products() const;
+  double added_bytes(const Layer& layer) const;
   Exchanged rows_of(std::int64_t elements, int parts) const;
 
   LayersSettings settings_;

@@ -33,6 +33,10 @@ bool Layer::has_weights() const {
   return gemm && parameters() >= gemm->experts * gemm->depth * gemm->columns;
 }
 
+std::int64_t Layer::weights() const {
+  return has_weights() ? gemm->experts * gemm->depth * gemm->columns : 0;
+}
+
 std::int64_t Layer::forward_macs() const {
   return gemm ? gemm->rows * gemm->columns * gemm->depth * gemm->count : 0;
 }
@@ -57,6 +61,11 @@ std::int64_t Model::output_elements() const {
 
 bool Model::depends_on_stack() const {
   return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return !layer.then.empty(); });
+}
+
+bool Model::has_operation(Pointwise operation) const {
+  const auto has = [operation](const Layer& layer) { return std::ranges::count(layer.then, operation) > 0; };
+  return std::ranges::any_of(layers, has);
 }
 
 }  // namespace tandem

@@ -24,6 +24,7 @@ struct Layer {
     bool batched = false;             // the right operand belongs to the example too, as in attention: no parameters
     std::int64_t sharing = 1;         // batched products that have one right operand: heads of one key and value
     std::int64_t experts = 1;         // matrices of weights, each for an equal part of the rows
+    double attended = 1;              // of all pairs of a query and a key, the share that a causal mask leaves
   };
   // A convolution with padding: an output side is the input side / stride, rounded up.
   struct Convolution {
@@ -92,6 +93,7 @@ struct Layer {
 
   std::int64_t parameters() const;
   bool has_weights() const;              // whether its product's right operand is among its parameters
+  std::int64_t weights() const;          // of that operand; 0 if it is none of them
   std::int64_t forward_macs() const;     // of one example: multiply-accumulates, two flops each
   std::int64_t output_elements() const;  // of one example
 };
@@ -110,6 +112,7 @@ struct Model {
   std::int64_t forward_macs() const;
   std::int64_t output_elements() const;
   bool depends_on_stack() const;  // whether operations follow its layers
+  bool has_operation(Pointwise operation) const;
 };
 
 }  // namespace tandem

@@ -122,16 +122,20 @@ PointwiseTraffic fused_attention(Pointwise operation) {
 std::string Stack::text() const {
   static constexpr std::array kLayouts{"nchw", "nhwc"};
   static constexpr std::array kFusions{"none", "hand", "compiled"};
-  return fmt::format("layout {}, fusion {}{}", kLayouts.at(static_cast<std::size_t>(layout)),
-                     kFusions.at(static_cast<std::size_t>(fusion)),
-                     attention == AttentionKernels::fused_softmax ? ", attention fused_softmax"
-                     : attention == AttentionKernels::flash       ? ", attention flash"
-                                                                  : "");
+  std::string text = fmt::format("layout {}, fusion {}", kLayouts.at(static_cast<std::size_t>(layout)),
+                                 kFusions.at(static_cast<std::size_t>(fusion)));
+  if (attention == AttentionKernels::fused_softmax) text += ", attention fused_softmax";
+  if (attention == AttentionKernels::flash) text += ", attention flash";
+  if (attention == AttentionKernels::flash_1) text += ", attention flash_1";
+  if (accumulation == Accumulation::in_products) text += ", accumulation in_products";
+  if (loss == Loss::fused) text += ", loss fused";
+  return text;
 }
 
 PointwiseTraffic traffic_of(Pointwise operation, const Stack& stack, bool in_attention) {
-  if (in_attention && stack.attention == AttentionKernels::flash) return kNothing;
+  if (in_attention && !stack.keeps_scores()) return kNothing;
   if (in_attention && stack.attention == AttentionKernels::fused_softmax) return fused_attention(operation);
+  if (operation == Pointwise::cross_entropy && stack.loss == Loss::fused) return {{1, 0, 1}, {2, 0, 1}};
   switch (stack.fusion) {
     case Fusion::none:
       return unfused(operation);

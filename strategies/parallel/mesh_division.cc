@@ -5,14 +5,11 @@
 #include <algorithm>
 
 #include "strategies/base/errors.h"
-#include "strategies/parallel/layout/gradient_buckets.h"
 #include "strategies/parallel/layout/layer_division.h"
 #include "strategies/parallel/layout/range.h"
 
 namespace tandem {
 namespace {
-
-constexpr std::int64_t kBuffers = 2;  // of data in transit: one is filled while the other is sent or used
 
 std::optional<DivisionProblem> problem_at(std::string path, std::optional<std::string> message) {
   if (!message) return std::nullopt;
@@ -81,7 +78,8 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
   }
   if (auto found = interleaving_problem(options)) return found;
   if (auto found = problem_at("strategy.tensor", tensor_problem(model, options.tensor))) return found;
-  if (auto found = problem_at("strategy.pipeline", stage_problem(model, options.stages()))) return found;
+  const char* const stages_by = options.stage_blocks.empty() ? "strategy.pipeline" : "strategy.stage_blocks";
+  if (auto found = problem_at(stages_by, stage_problem(model, options.stages(), options.stage_blocks))) return found;
   if (auto found = problem_at("strategy.context", context_problem(model, options.context))) return found;
   if (auto found = experts_problem(model, options)) return found;
   if (settings.sequence_parallel) {
@@ -96,7 +94,7 @@ std::vector<PipelineAction> MeshDivision::schedule(int place, const ParallelOpti
 }
 
 std::vector<std::size_t> MeshDivision::first_layers(const Model& model, const ParallelOptions& options) const {
-  return first_layers_of_stages(model, options.stages());
+  return first_layers_of_stages(model, options.stages(), options.stage_blocks);
 }
 
 std::vector<DeviceShare> MeshDivision::shares(const DivisionRequest& request) const {
@@ -105,18 +103,18 @@ std::vector<DeviceShare> MeshDivision::shares(const DivisionRequest& request) co
   return shares;
 }
 
-// If layers or the batch do not divide evenly, the first devices have the largest parts.
+// If layers or the batch do not divide evenly, the first devices have the largest parts. Gradients are reduced where they
+// are, as in the buffers of Megatron-LM.
 DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const {
   const auto& [model, settings, options] = request;
   const LayerDivision division = layer_division(settings, options);
   const std::vector<std::size_t> first = first_layers(model, options);
   const std::vector<PipelineAction> actions = schedule(place, options);
   const std::int64_t of_replica = part_of(options.batch, options.data, 0).count;
-  const auto element_bytes = static_cast<std::int64_t>(size_of(settings.parameter_type()));
   DeviceShare share{.examples = part_of(of_replica, options.micro_batches, 0).count,
                     .row_parts = division.divides_rows ? options.tensor : 1,
                     .key_parts = options.context};
-  std::int64_t parameters = 0, of_experts = 0, bucket = 0;
+  std::int64_t parameters = 0, of_experts = 0;
   for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
     const auto stage = static_cast<std::size_t>(chunk * options.pipeline + place);
     DeviceShare::Stage& mine = share.stages.emplace_back();
@@ -128,7 +126,6 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
     }
     const bool is_last = static_cast<int>(stage) + 1 == options.stages();
     if (is_last && stage > 0) parameters += tied_parameters(model, options.tensor);
-    bucket = std::max(bucket, largest_bucket(mine.layers, settings.bucket_bytes, element_bytes));
     for (const std::size_t boundary : {first[stage], first[stage + 1]}) {
       share.sent_together += sent_at(boundary, model, share) / options.context;
     }
@@ -138,7 +135,6 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
   share.parameters = {{.count = parameters, .state_parts = divides_state ? replicas : 1},
                       {.count = of_experts, .state_parts = divides_state ? replicas / options.expert : 1}};
   share.divides_state = divides_state;
-  if (replicas > 1) share.reduced_together = kBuffers * bucket;
   if (place == 0) {
     const std::int64_t tokens = (model.input_elements + options.context - 1) / options.context;
     share.input = of_replica * tokens;

@@ -175,6 +175,15 @@ TYPED_TEST(Gemm, MatchesTheTripleLoop) {
   }
 }
 
+TYPED_TEST(Gemm, IsRepeatedOnTheSameOperands) {
+  using T = TypeParam;
+  const Tensor to = host_tensor<T>({1, 1}, {1});
+  Op op = op::gemm(to, host_tensor<T>({1, 2}, {2, 3}), host_tensor<T>({2, 1}, {4, 5}), false, false, 1, 1);
+  std::get<kernel::Gemm>(op.kernel).repeats = 3;
+  execute(op.kernel);
+  EXPECT_EQ(to.values<T>()[0], 1 + 3 * (2 * 4 + 3 * 5));
+}
+
 TYPED_TEST(Gemm, TakesEmptyMatrices) {
   using T = TypeParam;
   const auto empty = [](Shape shape) { return host_tensor(kDTypeOf<T>, shape); };

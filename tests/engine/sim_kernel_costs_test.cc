@@ -106,6 +106,37 @@ TEST(KernelCosts, ConvolutionsCountTheBytesOfEachPass) {
   transposed(Pass::weight_gradient, x + y, 2);
 }
 
+// Without exponentials, attention is its products over the attended pairs and some more keys of each query.
+TEST(KernelCosts, AttentionComputesThePairsThatItsMaskLeaves) {
+  const double queries = 64.0 * 1024, rate = kPeak * constants::kAttentionShare;
+  AttentionShape shape{.count = 64, .queries = 1024, .keys = 1024, .head_size = 128};
+  const auto seconds = [&] { return kComputing.attention_s(shape, 1, kHalf) - constants::kProductStart_s; };
+  EXPECT_NEAR(seconds(), queries * (1024 + constants::kMoreKeys) * 2 * 128 / rate, 1e-12);
+  shape.attended = 0.5;
+  const double causal = seconds();
+  EXPECT_NEAR(causal, queries * (512 + constants::kMoreKeys) * 2 * 128 / rate, 1e-12);
+  shape.is_first_version = true;
+  EXPECT_NEAR(seconds(), constants::kFirstVersionSlowness * causal, 1e-12);
+}
+
+TEST(KernelCosts, AttentionOfFewQueriesLeavesMultiprocessorsIdle) {
+  AttentionShape shape{.count = 16, .queries = constants::kQueriesTogether, .keys = 1024, .head_size = 64};
+  const double few = kComputing.attention_s(shape, 1, kHalf);
+  shape.count = 64;  // one block of queries for each of them
+  EXPECT_NEAR(kComputing.attention_s(shape, 1, kHalf), few, 1e-12);
+}
+
+TEST(KernelCosts, AttentionExposesAPartOfItsExponentials) {
+  const KernelCosts costs(
+      {.multiprocessors = 64, .clock_hz = 1e9, .memory_bandwidth = 1e18, .memory_latency_s = 1e-15});
+  AttentionShape shape{.count = 64, .queries = 1024, .keys = 1024, .head_size = 128};
+  const double products = costs.attention_s(shape, 1, kHalf);
+  shape.makes_scores = true;
+  const double exponentials = 64.0 * 1024 * (1024 + constants::kMoreKeys) * constants::kExposedExponentials;
+  EXPECT_NEAR(costs.attention_s(shape, 1, kHalf) - products,
+              exponentials / (constants::kExponentialsPerCycle * 1e9 * 64), 1e-12);
+}
+
 TEST(KernelCosts, WinogradSavesThreeQuartersOfTheFlopsWithoutTensorCores) {
   const KernelCosts costs(
       {.multiprocessors = 64, .clock_hz = 1e15, .memory_bandwidth = 1e18, .memory_latency_s = 1e-15});

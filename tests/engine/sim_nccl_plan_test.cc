@@ -110,6 +110,17 @@ TEST(Plan, OfAllToAllCountsWhatLeavesTheDomain) {
   EXPECT_DOUBLE_EQ(between, 16 * 64 * kMiB / 2);
 }
 
+// Each GPU sends by its own NIC, although the rings of a large domain use few of them.
+TEST(Plan, OfAllToAllBetweenDomainsUsesEveryNic) {
+  Machine racks = over_nodes(hgx_b200(), 72, 2, 72, 50);
+  const Communicator group(survey_of(racks), {});
+  std::set<int> senders;
+  for (const Flow& flow : group.plan({CollectiveKind::all_to_all, 448 * kMiB}).flows) {
+    if (flow.from / 72 != flow.to / 72) senders.insert(flow.from);
+  }
+  EXPECT_EQ(senders.size(), 144U);
+}
+
 // How the mechanism answers to what decides it.
 double us(const Machine& machine, const Call& call, const Settings& settings = {}) {
   const Communicator group(survey_of(machine), settings);

@@ -50,12 +50,14 @@ struct Values {
 };
 
 // Other values for every key. Those that are refused in one scenario are accepted in another.
-const std::map<std::string, Values>& other_values() {
+const std::map<std::string, Values>& other_values() {  // NOLINT(readability-function-size): a table
   const std::string is_map = "its keys have rows of their own";
   static const std::map<std::string, Values> kValues{
       {"schema_version", {{}, "there is only one version"}},
       {"name", {{"other"}}},
       {"description", {{}, "a text for human readers"}},
+      {"assumed", {{}, "notes of the report"}},
+      {"left_out", {{}, "notes of the report"}},
       {"steps", {{"4"}}},
       {"warmup_steps", {{"0"}}},
       {"workload", {{}, is_map}},
@@ -73,6 +75,8 @@ const std::map<std::string, Values>& other_values() {
       {"workload.stack.layout", {{"nhwc"}}},
       {"workload.stack.fusion", {{"none"}}},
       {"workload.stack.attention", {{"flash"}}},
+      {"workload.stack.accumulation", {{"in_products"}}},
+      {"workload.stack.loss", {{"fused"}}},
       {"workload.dtype", {{"f32", "f64"}}},
       {"workload.parameter_dtype", {{"f64"}}},
       {"workload.optimizer", {{"lamb"}}},
@@ -94,6 +98,7 @@ const std::map<std::string, Values>& other_values() {
       {"strategy.placement", {{"by_size", "by_hash"}}},
       {"strategy.cross_device_ops", {{"hierarchical_copy", "reduction_to_one_device"}}},
       {"strategy.num_packs", {{"0", "3"}}},
+      {"strategy.stage_blocks", {{"[1, 3]"}}},
       {"strategy.bytes_per_pack", {{"1kB"}}},
       {"strategy.micro_batches", {{"2", "4"}}},
       {"strategy.virtual_stages", {{"2"}}},
@@ -213,10 +218,10 @@ std::map<std::string, std::string> scenarios() {
        scenario("workload: {kind: mlp, hidden: [32, 32, 32], batch: 72}\n",
                 "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},
   };
-  for (const auto& [name, workload] : {std::pair{"mlp", kMlp}, {"table", kTable}, {"gpt", kGpt}}) {
+  for (const auto& named : {std::pair{"mlp", kMlp}, {"table", kTable}, {"gpt", kGpt}}) {
     const auto add = [&](const char* strategy, const std::string& topology, const char* devices) {
-      all[fmt::format("{} {}", strategy, name)] =
-          scenario(workload, std::string("name: ") + strategy, topology, devices);
+      all[fmt::format("{} {}", strategy, named.first)] =
+          scenario(named.second, std::string("name: ") + strategy, topology, devices);
     };
     add("one_device", kTwoNodes, "workers: 1, per_worker: 1");
     add("mirrored", kTwoNodes, "workers: 1, per_worker: 2");

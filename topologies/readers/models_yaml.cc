@@ -195,6 +195,7 @@ void read_device_figures(const YamlReader& map, const FigureOrigin& origin, Devi
   read_figure(map.optional("input_element"), Dimension::seconds, origin, true, model.input_element_s);
   read_slowdown(map.optional("collective_slowdown"), origin, model.collective_slowdown);
   read_ratio(map.optional("gemm_efficiency"), origin, model.gemm_efficiency);
+  read_ratio(map.optional("sustained"), origin, model.sustained);
   if (const YamlReader rates = map.optional("rates")) {
     model.rates.clear();
     for (const YamlReader& entry : rates.list()) model.rates.push_back(read_rates(entry));

@@ -179,6 +179,9 @@ class Writer {
            written(model.collective_slowdown, fmt::format("{}", model.collective_slowdown.value)));
     }
     line("    gemm_efficiency: {}", written(model.gemm_efficiency, fmt::format("{}", model.gemm_efficiency.value)));
+    if (!is_unknown(model.sustained)) {
+      line("    sustained: {}", written(model.sustained, fmt::format("{}", model.sustained.value)));
+    }
     if (!model.rates.empty()) line("    rates:");
     for (const DeviceRates& rates : model.rates) write_rates(rates);
   }

@@ -95,6 +95,7 @@ std::vector<FigureName> names_of(const DeviceModel& device) {
       {"input_element", {"us for an element of the input", 1e-6, true}},
       {"collective_slowdown", {"of slowdown beside collectives", 1, true}},
       {"gemm_efficiency", {"of efficiency", 1}},
+      {"sustained", {"of a product's rate that lasts", 1}},
   };
   std::vector<FigureName> names;
   for (const auto& [dtype, peak] : device.peak_flops_per_s) {

@@ -82,10 +82,13 @@ void launch_gemm(const Launcher& at, const kernel::Gemm& op, DType rate) {
   if (op.k == 0) return scale_only(at, op);
   const ProductArguments arguments(op);
   const FirstLaunch first(kernel_number(op, types, 1));
-  check(cublasGemmEx_64(at.blas, arguments.transpose_b, arguments.transpose_a, op.n, op.m, op.k, arguments.alpha,
+  for (std::int64_t time = 0; time < op.repeats; ++time) {
+    check(
+        cublasGemmEx_64(at.blas, arguments.transpose_b, arguments.transpose_a, op.n, op.m, op.k, arguments.alpha,
                         op.b.data(), types.elements, arguments.ldb, op.a.data(), types.elements, arguments.lda,
                         arguments.beta, op.c.data(), types.elements, leading(op.n), types.compute, CUBLAS_GEMM_DEFAULT),
         "cublasGemmEx");
+  }
 }
 
 void launch_batched_gemm(const Launcher& at, const kernel::BatchedGemm& op, DType rate) {

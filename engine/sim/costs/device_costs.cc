@@ -30,15 +30,25 @@ bool is_nearer(const DeviceRates& candidate, const DeviceRates& chosen, int conc
 
 constexpr int kLeastImages = 64;
 
+bool is_half(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
+
+// Returns the 80 of "sm_80"; 0 for other architectures.
+int sm_version(std::string_view architecture) {
+  int version = 0;
+  if (!architecture.starts_with("sm_")) return version;
+  std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), version);
+  return version;
+}
+
 // Whether products of this type run on tensor or matrix cores: f16 from Volta (sm_70) on, bf16 and tf32 from Ampere
 // (sm_80) on; NVIDIA CUDA C++ Programming Guide, compute capabilities. AMD's gfx9 of the MI series have them for both.
 bool has_matrix_units(std::string_view architecture, DType dtype) {
-  const bool is_half = dtype == DType::f16 || dtype == DType::bf16;
-  if (architecture.starts_with("gfx")) return is_half || dtype == DType::tf32;
-  if (!architecture.starts_with("sm_")) return is_half;
-  int version = 0;
-  std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), version);
-  return dtype == DType::f16 ? version >= 70 : (is_half || dtype == DType::tf32) && version >= 80;
+  if (architecture.starts_with("gfx")) return is_half(dtype) || dtype == DType::tf32;
+  if (!architecture.starts_with("sm_")) return is_half(dtype);
+  const int version = sm_version(architecture);
+  return dtype == DType::f16 ? version >= 70 : (is_half(dtype) || dtype == DType::tf32) && version >= 80;
 }
 
 std::optional<KernelCosts> kernel_costs_of(const DeviceModel& model) {
@@ -171,12 +181,12 @@ double DeviceCosts::undisturbed_kernel_s(const Op& op) const {
   known(model_->memory_bandwidth_bytes_per_s, "memory bandwidth");
   use(&model_->memory_latency_s);
   use(&model_->multiprocessors);
-  if (std::holds_alternative<ConvolutionShape>(op.cost.shape)) {
+  const KernelShape& shape = op.cost.shape;
+  if (std::holds_alternative<ConvolutionShape>(shape) || std::holds_alternative<AttentionShape>(shape)) {
     return shaped_kernel_s({op.cost.shape, op.cost.bytes, op.cost.dtype});
   }
   if (const std::optional<ProductShape> product = product_of(op.kernel)) {
-    const bool has_shape = std::holds_alternative<ProductShape>(op.cost.shape);
-    return shaped_kernel_s({has_shape ? op.cost.shape : *product, op.cost.bytes, op.cost.dtype});
+    return shaped_kernel_s({std::holds_alternative<ProductShape>(shape) ? shape : *product, op.cost.bytes, op.cost.dtype});
   }
   if (op.cost.bytes <= 0) return 0;
   return kernels_->memory_s(op.cost.bytes, op.cost.kernels, static_cast<double>(size_of(op.cost.dtype)),
@@ -196,6 +206,11 @@ std::size_t DeviceCosts::HashOfKernel::operator()(const ShapedKernel& kernel) co
                                      convolution->out_channels, convolution->kernel, convolution->stride}) {
       mix(value);
     }
+  } else if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape)) {
+    for (const std::int64_t value : {attention->count, attention->queries, attention->keys, attention->head_size,
+                                     std::int64_t{attention->makes_scores}}) {
+      mix(value);
+    }
   }
   return hash ^ (hash >> 32);
 }
@@ -204,18 +219,26 @@ std::size_t DeviceCosts::HashOfKernel::operator()(const ShapedKernel& kernel) co
 double DeviceCosts::shaped_kernel_s(const ShapedKernel& kernel) const {
   const auto known_s = shaped_kernels_.find(kernel);
   if (known_s != shaped_kernels_.end()) return known_s->second;
-  const KernelRate rate = kernel_rate(kernel.dtype);
+  KernelRate rate = kernel_rate(kernel.dtype);
   use(&model_->boost_clock_hz);
   double seconds = 0;
   if (const auto* convolution = std::get_if<ConvolutionShape>(&kernel.shape)) {
     if (convolution->images < kLeastImages) note_small();
     depends_on_layout_ = depends_on_layout_ || rate.is_matrix_unit;
     seconds = kernels_->convolution_s(*convolution, rate, op_overhead_s());
+  } else if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape)) {
+    seconds = kernels_->attention_s(*attention, kernel.bytes, rate, op_overhead_s());
   } else {
+    if (rate.is_matrix_unit) rate.product_share *= sustained();
     seconds = kernels_->product_s(std::get<ProductShape>(kernel.shape), kernel.bytes, rate, op_overhead_s());
   }
   shaped_kernels_.emplace(kernel, seconds);
   return seconds;
+}
+
+double DeviceCosts::sustained() const {
+  const double share = known(model_->sustained, "sustained rate");
+  return share > 0 ? share : 1;
 }
 
 // The efficiency that a device model states is that of its largest products on tensor cores.
@@ -225,9 +248,12 @@ KernelRate DeviceCosts::kernel_rate(DType dtype) const {
   const double efficiency =
       is_matrix_unit ? known(model_->gemm_efficiency, "GEMM efficiency") : kernel_constants::kMultiplyAddEfficiency;
   note_model();
+  const bool is_recent = is_half(dtype) && sm_version(model_->architecture) >= 80;
+  const double share = is_recent ? kernel_constants::kProductShare : kernel_constants::kTrainingShare;
   return {.flops_per_s = known(peak_rate(dtype), "peak rate") * efficiency,
           .element_bytes = static_cast<double>(size_of(dtype)),
-          .is_matrix_unit = is_matrix_unit};
+          .is_matrix_unit = is_matrix_unit,
+          .product_share = share};
 }
 
 bool DeviceCosts::goes_in_graph(const Op& op) const {

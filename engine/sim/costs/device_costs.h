@@ -109,7 +109,7 @@ class DeviceCosts {
     double gemm_launch_s = 0;
     std::map<std::string, RateCurve, std::less<>> kernels{};
   };
-  // What decides the time of a product or convolution.
+  // What decides the time of a product, a convolution or a part of attention.
   struct ShapedKernel {
     KernelShape shape;
     double bytes = 0;
@@ -123,6 +123,7 @@ class DeviceCosts {
   double undisturbed_kernel_s(const Op& op) const;
   double shaped_kernel_s(const ShapedKernel& kernel) const;
   KernelRate kernel_rate(DType dtype) const;
+  double sustained() const;  // the share of the rate of products that lasts
   double gemm_s(const ProductShape& product, const OpCost& cost) const;
   double usual_op_s(const Op& op) const;
   double late_s(const Op& op, double usual_s, double in_use_bytes) const;

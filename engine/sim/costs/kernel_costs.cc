@@ -72,8 +72,8 @@ ProductShape implicit_product(const ConvolutionShape& shape) {
 
 KernelCosts::KernelCosts(const Figures& figures)
     : multiprocessors_(figures.multiprocessors),
-      cache_bytes_per_s_(constants::kCacheBytesPerCycle *
-                         (figures.clock_hz > 0 ? figures.clock_hz : constants::kClock_hz)),
+      clock_hz_(figures.clock_hz > 0 ? figures.clock_hz : constants::kClock_hz),
+      cache_bytes_per_s_(constants::kCacheBytesPerCycle * clock_hz_),
       streaming_bytes_per_s_(constants::kBandwidthShare * figures.memory_bandwidth),
       elements_per_s_(figures.multiprocessors * constants::kElementsInFlight /
                       (figures.memory_latency_s > 0 ? figures.memory_latency_s : constants::kMemoryLatency_s)) {}
@@ -106,7 +106,7 @@ double KernelCosts::compute_s(const ProductShape& product, const KernelRate& rat
 double KernelCosts::tiled_s(const ProductShape& product, std::int64_t rows, std::int64_t columns,
                             const KernelRate& rate) const {
   const auto tiles = static_cast<double>(divided_up(product.m, rows) * divided_up(product.n, columns) * product.count);
-  const double flops_per_s = rate.flops_per_s * constants::kTrainingShare / multiprocessors_;
+  const double flops_per_s = rate.flops_per_s * rate.product_share / multiprocessors_;
   const std::int64_t most_splits = std::clamp<std::int64_t>(product.k, 1, constants::kMostSplits);
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t splits = 1; splits <= most_splits; splits *= 2) {
@@ -120,7 +120,26 @@ double KernelCosts::tiled_s(const ProductShape& product, std::int64_t rows, std:
   return least;
 }
 
-double KernelCosts::convolution_s(const ConvolutionShape& shape, const KernelRate& rate, double charged_s) const {
+// Each multiprocessor takes a block of queries of one head. Before and after its keys, and where the mask cuts through
+// tiles, it works as if it had some keys more.
+double KernelCosts::attention_s(const AttentionShape& shape, double bytes, const KernelRate& rate,
+                                double charged_s) const {
+  const auto queries = static_cast<double>(shape.count * shape.queries);
+  const double pairs = shape.pairs() + queries * constants::kMoreKeys;
+  const auto blocks = static_cast<double>(shape.count * divided_up(shape.queries, constants::kQueriesTogether));
+  const double idle = std::max(1.0, multiprocessors_ / blocks);
+  const double flops = pairs * 2 * static_cast<double>(shape.head_size);
+  const double products_s = flops / (rate.flops_per_s * constants::kAttentionShare);
+  const double exponentials_s =
+      pairs * constants::kExposedExponentials / (constants::kExponentialsPerCycle * clock_hz_ * multiprocessors_);
+  const double slowness = shape.is_first_version ? constants::kFirstVersionSlowness : 1;
+  const double computed_s = slowness * idle * (products_s + (shape.makes_scores ? exponentials_s : 0));
+  return std::max(computed_s, bytes / bandwidth(rate.element_bytes)) +
+         std::max(0.0, constants::kProductStart_s - charged_s);
+}
+
+double KernelCosts::convolution_s(const ConvolutionShape& shape, KernelRate rate, double charged_s) const {
+  rate.product_share = constants::kTrainingShare;
   const ConvolutionShape computed = padded(shape, rate);
   const double direct_s = implicit_gemm_s(computed, rate, charged_s);
   if (rate.is_matrix_unit) return direct_s + (shape.channels_last ? 0 : transposes_s(computed, rate));

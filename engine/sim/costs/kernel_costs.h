@@ -6,6 +6,7 @@
 #pragma once
 
 #include "engine/base/kernel_shape.h"
+#include "engine/sim/costs/kernel_constants.h"
 
 namespace tandem::sim {
 
@@ -14,6 +15,7 @@ struct KernelRate {
   double flops_per_s = 0;      // the largest product's
   double element_bytes = 4;    // in memory
   bool is_matrix_unit = true;  // tensor or matrix cores; false: ordinary multiply-add units
+  double product_share = kernel_constants::kTrainingShare;  // of flops_per_s, that matrix products reach
 };
 
 class KernelCosts {
@@ -32,9 +34,10 @@ class KernelCosts {
   // Each includes the time in which the kernels start, less `charged_s`, which is charged elsewhere. memory_s() is for
   // kernels that move `bytes` together.
   double memory_s(double bytes, int kernels, double element_bytes, double charged_s = 0) const;
-  // `bytes` counts operands and results once each.
+  // `bytes` counts operands and results once each. Convolutions reach kTrainingShare, whatever products do.
   double product_s(const ProductShape& product, double bytes, const KernelRate& rate, double charged_s = 0) const;
-  double convolution_s(const ConvolutionShape& shape, const KernelRate& rate, double charged_s = 0) const;
+  double convolution_s(const ConvolutionShape& shape, KernelRate rate, double charged_s = 0) const;
+  double attention_s(const AttentionShape& shape, double bytes, const KernelRate& rate, double charged_s = 0) const;
 
  private:
   double compute_s(const ProductShape& product, const KernelRate& rate) const;
@@ -44,6 +47,7 @@ class KernelCosts {
   double transposes_s(const ConvolutionShape& shape, const KernelRate& rate) const;
 
   double multiprocessors_;
+  double clock_hz_;
   double cache_bytes_per_s_;  // of one multiprocessor
   double streaming_bytes_per_s_;
   double elements_per_s_;  // at most, by the loads in flight

@@ -63,7 +63,7 @@ Plan Communicator::plan(const Call& call, int root, Flows flows) const {
   }
   const Traffic moved = traffic(choice, call);
   add_inside(moved, flows, plan);
-  add_between(moved, flows, plan);
+  add_between(moved, std::min(survey_.machine.nics, graphs_.ring.channels), flows, plan);
   return plan;
 }
 
@@ -133,14 +133,14 @@ void Communicator::add_inside(const Traffic& traffic, const std::vector<int>& gp
   for (const auto& [pair, bytes] : pairs) flows.push_back({pair.first, pair.second, bytes});
 }
 
-// Every domain sends to the next one, through as many NICs as there are channels.
-void Communicator::add_between(const Traffic& traffic, Flows which, Plan& plan) const {
+// Every domain sends to the next one, through at most so many NICs.
+void Communicator::add_between(const Traffic& traffic, int nics, Flows which, Plan& plan) const {
   const std::size_t domains = survey_.domains.size();
   if (domains == 1 || traffic.between <= 0) return;
   plan.form.push_back(kBetween);
   std::vector<Flow>& flows = plan.flows;
   std::set<std::pair<std::size_t, std::size_t>> seen;
-  const std::size_t most = at(std::max(1, std::min(survey_.machine.nics, graphs_.ring.channels)));
+  const std::size_t most = at(std::max(1, nics));
   for (std::size_t d = 0; d < domains; ++d) {
     const std::size_t next = (d + 1) % domains;
     const auto ports = [this](std::size_t domain) { return survey_.ports.empty() ? 0 : survey_.ports[domain].size(); };
@@ -194,7 +194,8 @@ Plan Communicator::plan_all_to_all(const Call& call, Flows which) const {
   const bool is_chain = machine.domains > 1 && machine.intra != Intra::nvswitch;
   const double inside = part * (machine.gpus - 1);
   add_inside({is_chain ? inside * (machine.gpus - 1) / machine.gpus : inside, 0}, which, plan);
-  add_between({0, part * others * machine.gpus}, which, plan);
+  // Every GPU sends by the NIC nearest to it, not by those of the rings.
+  add_between({0, part * others * machine.gpus}, machine.nics, which, plan);
   return plan;
 }
 

@@ -57,7 +57,7 @@ class Communicator {
   Traffic traffic(const Choice& choice, const Call& call) const;
   void add_inside(const Traffic& traffic, Flows which, Plan& plan) const;
   void add_inside(const Traffic& traffic, const std::vector<int>& gpus, std::vector<Flow>& flows) const;
-  void add_between(const Traffic& traffic, Flows which, Plan& plan) const;
+  void add_between(const Traffic& traffic, int nics, Flows which, Plan& plan) const;
   void add_pairs(double bytes, std::vector<Flow>& flows) const;
   void add_chain(double bytes, CollectiveKind kind, int root, std::vector<Flow>& flows) const;
   Plan plan_all_to_all(const Call& call, Flows which) const;
