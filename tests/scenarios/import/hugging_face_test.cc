@@ -228,12 +228,12 @@ TEST_F(HuggingFace, AMeshHasWhatIsLeftOfTheDevicesAsReplicas) {
     return refusal([&] { import_file(file, choices, ""); });
   };
   EXPECT_EQ(refused({.tensor = 3}),
-            "config.json: --devices and --workers: 8 devices cannot be divided into groups of tensor 3 x pipeline 1 x "
+            "config.json:1:1: --devices and --workers: 8 devices cannot be divided into groups of tensor 3 x pipeline 1 x "
             "context 1");
   EXPECT_EQ(refused({.batch = 12, .tensor = 1}),
-            "config.json: --batch: 12 is no multiple of 8 replicas x micro-batches of 1");
+            "config.json:1:1: --batch: 12 is no multiple of 8 replicas x micro-batches of 1");
   EXPECT_THAT(refused({.strategy = "mirrored", .tensor = 2}), HasSubstr("are for --strategy mesh, found mirrored"));
-  EXPECT_EQ(refused({.pipeline = 4}), "config.json: --pipeline: the model has 2 blocks for 4 stages");
+  EXPECT_EQ(refused({.pipeline = 4}), "config.json:1:1: --pipeline: the model has 2 blocks for 4 stages");
 }
 
 TEST_F(HuggingFace, BlocksThatDoNotDivideMakeUnequalStages) {
