@@ -44,6 +44,7 @@ std::string needs_text(const Scenario& scenario) {
                                .dtype = stored,
                                .checkpointing = layers.activation_checkpointing,
                                .keeps_scores = layers.stack.keeps_scores(),
+                               .quantised = layers.quantised,
                                .fuses_loss = layers.stack.loss == Loss::fused};
   std::string text = fmt::format("flops of a step: {:.4g}\n",
                                  6 * static_cast<double>(layers.model.forward_macs()) * scenario.workload.batch);
@@ -188,13 +189,16 @@ void add_import(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1 << 28));
   command->add_option("--dtype", options.dtype, "The type that layers compute in")
       ->check(CLI::IsMember({"f32", "tf32", "f16", "bf16"}));
+  command->add_option("--precision", options.precision, "To what the operands of dense layers are quantised")
+      ->check(CLI::IsMember({"fp8", "mxfp8", "nvfp4"}));
   command->add_option("--optimizer", options.optimizer, "The optimizer")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "lamb"}));
   command->add_flag("--recompute", options.recompute, "Compute blocks again in the backward pass");
   const auto add_size = [command](const char* name, int& size, const char* what) {
     command->add_option(name, size, what)->check(CLI::Range(1, 1 << 20));
   };
-  add_size("--tensor", options.tensor, "Devices that divide each layer of a configuration's model; the strategy is mesh");
+  add_size("--tensor", options.tensor,
+           "Devices that divide each layer of a configuration's model; the strategy is mesh");
   add_size("--pipeline", options.pipeline, "Stages of a pipeline");
   add_size("--virtual-stages", options.virtual_stages, "Stages of each device of the pipeline");
   add_size("--context", options.context, "Devices that divide the tokens of each sequence");

@@ -29,6 +29,7 @@ struct OpCost {
   DType dtype = DType::f32;            // the type whose rate the flops run at
   KernelShape shape{};                 // empty: that of the kernel
   int kernels = 1;                     // launches that the op represents
+  bool has_wide_loads = false;         // a thread of a GPU loads several elements at a time
   double issue_s = 0;                  // host time that the program's framework takes to issue it, beside the launches
   std::optional<double> recorded_s{};  // the time that it took when it was recorded, in place of all of the above
 };

@@ -40,13 +40,13 @@ struct ConvolutionShape {
   bool operator==(const ConvolutionShape&) const = default;
 };
 
-// One of the products of attention inside a kernel that keeps the scores on the chip (Dao, arXiv:2307.08691): the forward
-// pass has two, the backward pass five.
+// One of the products of attention inside a kernel that keeps the scores on the chip (Dao, arXiv:2307.08691): the
+// forward pass has two, the backward pass five.
 struct AttentionShape {
   std::int64_t count = 1;  // heads, of all examples
   std::int64_t queries = 0, keys = 0, head_size = 0;
-  double attended = 1;        // of all pairs of a query and a key, the share that is computed
-  bool makes_scores = false;  // and takes their exponentials
+  double attended = 1;            // of all pairs of a query and a key, the share that is computed
+  bool makes_scores = false;      // and takes their exponentials
   bool is_first_version = false;  // of such kernels, which is slower
 
   double pairs() const { return static_cast<double>(count * queries) * static_cast<double>(keys) * attended; }

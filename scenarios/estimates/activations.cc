@@ -25,12 +25,6 @@ bool ends_in_loss(const Layer& layer) {
   return std::count(layer.then.begin(), layer.then.end(), Pointwise::cross_entropy) > 0;
 }
 
-// Neighbouring layers that are split by columns read the same input; only the first of them keeps it.
-bool shares_input(std::span<const Layer> layers, std::size_t index) {
-  return index > 0 && layers[index].split == Layer::Split::columns &&
-         layers[index - 1].split == Layer::Split::columns && layers[index - 1].gemm->depth == layers[index].gemm->depth;
-}
-
 std::int64_t bytes_kept_by(Pointwise operation, const ActivationSettings& settings) {
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings.dtype));
   switch (operation) {
@@ -87,7 +81,13 @@ std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const Act
   if (!settings.keeps_scores && index > 0 && has_scores(layers[index - 1]) && layer.gemm && layer.gemm->batched) {
     return key_elements(layer) / settings.key_parts * element_bytes;  // without the scores
   }
-  if (layer.gemm && !shares_input(layers, index)) bytes += kept_input_elements(layer, settings) * element_bytes;
+  const bool is_quantised = settings.quantised != Quantised::none && layer.can_be_quantised();
+  if (layer.gemm && !shares_input(layers, index)) {
+    const std::int64_t elements = kept_input_elements(layer, settings);
+    bytes += !is_quantised                            ? elements * element_bytes
+             : settings.quantised == Quantised::nvfp4 ? elements / 2
+                                                      : elements;
+  }
   if (!settings.keeps_scores && has_scores(layer)) return bytes;
   if (layer.elementwise && layer.elementwise->backward_passes > 0) bytes += layer.elementwise->elements * element_bytes;
   if (layer.embedding) bytes += layer.embedding->rows * kIndexBytes;

@@ -11,18 +11,20 @@
 #include <vector>
 
 #include "strategies/model/model.h"
+#include "strategies/model/training_settings.h"
 #include "topologies/base/dtype.h"
 
 namespace tandem {
 
 struct ActivationSettings {
   std::int64_t examples = 1;
-  DType dtype = DType::f32;    // of activations
-  bool checkpointing = false;  // blocks keep their inputs only, and are computed again
-  bool keeps_scores = true;    // of attention; false: they are computed again inside its kernels
-  bool fuses_loss = false;     // gradients of the loss are written over the outputs, which are all that is kept
-  int row_parts = 1;           // devices that divide the rows of what they do not split (sequence parallelism)
-  int key_parts = 1;           // devices of a sequence, each of which keeps its keys and values (context parallelism)
+  DType dtype = DType::f32;               // of activations
+  bool checkpointing = false;             // blocks keep their inputs only, and are computed again
+  bool keeps_scores = true;               // of attention; false: they are computed again inside its kernels
+  Quantised quantised = Quantised::none;  // inputs of such products are kept quantised
+  bool fuses_loss = false;  // gradients of the loss are written over the outputs, which are all that is kept
+  int row_parts = 1;        // devices that divide the rows of what they do not split (sequence parallelism)
+  int key_parts = 1;        // devices of a sequence, each of which keeps its keys and values (context parallelism)
 };
 
 // Returns the bytes that one forward pass keeps.

@@ -90,6 +90,7 @@ class MemoryModel {
             .dtype = storage_,
             .checkpointing = layers_.activation_checkpointing,
             .keeps_scores = layers_.stack.keeps_scores(),
+            .quantised = layers_.quantised,
             .fuses_loss = layers_.stack.loss == Loss::fused};
   }
 

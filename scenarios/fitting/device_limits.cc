@@ -27,7 +27,7 @@ LeastWork least_work_of(const WorkloadSettings& workload, const Timeline& timeli
   }
   const auto* layers = std::get_if<LayersSettings>(&workload.kind);
   if (layers == nullptr) return work;
-  work.dtype = layers->dtype;
+  work.dtype = layers->quantised == Quantised::none ? layers->dtype : layers->quantised_rate();
   const auto is_convolution = [](const Layer& layer) { return layer.convolution.has_value(); };
   const bool convolves = std::any_of(layers->model.layers.begin(), layers->model.layers.end(), is_convolution);
   if (convolves && size_of(work.dtype) >= 4 && work.dtype != DType::tf32) work.flops *= kWinogradShare;

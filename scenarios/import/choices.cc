@@ -21,6 +21,7 @@ constexpr std::array kChoices = {
     Choice{"--sequence-length", [](const ImportChoices& choices) { return choices.tokens > 0; }, true, false, false},
     Choice{"--batch", [](const ImportChoices& choices) { return choices.batch > 0; }, true, true, false},
     Choice{"--dtype", [](const ImportChoices& choices) { return !choices.dtype.empty(); }, true, true, false},
+    Choice{"--precision", [](const ImportChoices& choices) { return !choices.precision.empty(); }, true, true, false},
     Choice{"--optimizer", [](const ImportChoices& choices) { return !choices.optimizer.empty(); }, true, true, false},
     Choice{"--recompute", [](const ImportChoices& choices) { return choices.recompute; }, true, true, false},
     Choice{"--tensor", [](const ImportChoices& choices) { return choices.tensor > 0; }, true, false, false},

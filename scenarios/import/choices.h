@@ -15,6 +15,7 @@ struct ImportChoices {
   std::int64_t tokens = 0;  // of a sequence
   int batch = 0;            // of all replicas together
   std::string dtype{};
+  std::string precision{};
   std::string optimizer{};
   std::string strategy{};
   std::string topology{};  // a name of the catalog, or a file

@@ -43,9 +43,10 @@ class HuggingFaceScenario {
     const StrategyInfo* info = find_strategy(strategy);
     has_mesh_ = is_mesh(info);
     if (!has_mesh_ && options_.divides_model()) {
-      refuse(fmt::format("--tensor, --pipeline, --context, --expert, --virtual-stages and --micro-batch are for "
-                         "--strategy {}, found {}",
-                         mesh_strategy(), strategy));
+      refuse(
+          fmt::format("--tensor, --pipeline, --context, --expert, --virtual-stages and --micro-batch are for "
+                      "--strategy {}, found {}",
+                      mesh_strategy(), strategy));
     }
     YamlMap mesh = YamlMap().set("name", strategy);
     if (has_mesh_) {
@@ -74,8 +75,7 @@ class HuggingFaceScenario {
                          batch_, static_cast<std::int64_t>(devices_) * workers_));
     }
     if (workers_ > 1 && info != nullptr && !info->several_workers) {
-      refuse(
-          fmt::format("strategy '{}' runs on one machine, not on {}: --strategy and --workers", strategy, workers_));
+      refuse(fmt::format("strategy '{}' runs on one machine, not on {}: --strategy and --workers", strategy, workers_));
     }
   }
 
@@ -117,8 +117,8 @@ class HuggingFaceScenario {
     if (blocks < stages) refuse(fmt::format("--pipeline: the model has {} blocks for {} stages", blocks, stages));
     const auto counts = nearly_equal_blocks(static_cast<int>(blocks), static_cast<int>(stages));
     mesh.set("stage_blocks", fmt::format("[{}]", fmt::join(counts, ", ")));
-    choices_.note(fmt::format("the {} blocks are divided among {} stages as equally as possible (strategy.stage_blocks)",
-                              blocks, stages));
+    choices_.note(fmt::format(
+        "the {} blocks are divided among {} stages as equally as possible (strategy.stage_blocks)", blocks, stages));
   }
 
   YamlMap workload(const std::string& model_file) {
@@ -130,6 +130,7 @@ class HuggingFaceScenario {
     if (!model_.spec.has_fixed_tokens) workload.set("sizes", YamlMap().set("tokens", model_.spec.tokens));
     workload.set("batch", batch_).set("dtype", dtype);
     if (has_mesh_ && dtype.ends_with("16")) workload.set("parameter_dtype", "f32");
+    if (!options_.precision.empty()) workload.set("precision", YamlMap().set("compute", options_.precision));
     workload.set("optimizer", optimizer);
     if (has_mesh_) workload.set("stack", YamlMap().set("accumulation", "in_products"));
     if (options_.tensor > 1) workload.set("sequence_parallel", true);

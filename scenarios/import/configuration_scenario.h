@@ -11,8 +11,8 @@ namespace tandem {
 // Returns the strategy whose user gives the sizes of all axes.
 std::string mesh_strategy();
 
-// Returns the text of a scenario that trains the model; `model_file` is how it names the model. Throws InputError, which
-// names `file`, for choices that do not fit each other.
+// Returns the text of a scenario that trains the model; `model_file` is how it names the model. Throws InputError,
+// which names `file`, for choices that do not fit each other.
 std::string scenario_of(const HuggingFaceModel& model, const std::string& file, const std::string& model_file,
                         Choices& choices);
 

@@ -25,7 +25,8 @@ const Flag* Flags::find(std::string_view name) const {
 
 bool Flags::is_on(std::string_view name) const {
   const Flag* flag = find(name);
-  return flag != nullptr && flag->value != "false" && flag->value != "False" && flag->value != "None";
+  return flag != nullptr && flag->value != "false" && flag->value != "False" && flag->value != "None" &&
+         flag->value != "null";
 }
 
 std::optional<std::int64_t> Flags::number(std::string_view name) const {

@@ -52,7 +52,7 @@ Imported import_hugging_face(const InputFile& file, const ImportChoices& options
   if (table.used_parameters() != table.parameters()) {
     imported.assumed.emplace_back("tokens are spread over experts evenly, and every device computes with all experts");
   }
-  Choices choices(options, imported);
+  Choices choices(options, imported.assumed);
   imported.scenario = scenario_of(model, file.name(), model_file, choices);
   imported.model = table.yaml();
   return imported;
@@ -90,6 +90,13 @@ MeshSizes sizes_of(const MegatronJob& job, const Flags& flags, Choices& choices)
   });
 }
 
+// Only operands of two bytes are quantised.
+std::string precision_of(const MegatronJob& job, const ImportChoices& options) {
+  if (!options.precision.empty()) return options.precision;
+  const std::string dtype = options.dtype.empty() ? job.dtype : options.dtype;
+  return dtype.ends_with("16") ? job.precision : "";
+}
+
 YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const std::string& model_file,
                           const ImportChoices& options) {
   YamlMap workload;
@@ -100,11 +107,15 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   stack.set("accumulation", job.adds_in_products ? "in_products" : "separate");
   if (job.fuses_loss) stack.set("loss", "fused");
   workload.set("stack", stack);
-  workload.set("batch", sizes.batch).set("dtype", options.dtype.empty() ? job.dtype : options.dtype);
+  const std::string dtype = options.dtype.empty() ? job.dtype : options.dtype;
+  workload.set("batch", sizes.batch).set("dtype", dtype);
   if (job.dtype != "f32") workload.set("parameter_dtype", "f32");
+  if (const std::string precision = precision_of(job, options); !precision.empty())
+    workload.set("precision", YamlMap().set("compute", precision));
   workload.set("optimizer", options.optimizer.empty() ? job.optimizer : options.optimizer);
   workload.set("bucket_bytes", job.bucket_bytes).set("overlap", job.overlap);
   if (job.sequence_parallel) workload.set("sequence_parallel", true);
+  if (job.overlaps_products) workload.set("overlap_products", true);
   if (job.recompute || options.recompute) workload.set("activation_checkpointing", true);
   return workload;
 }
@@ -151,10 +162,13 @@ Imported import_megatron(const InputFile& file, const ImportChoices& options, co
   imported.facts.push_back(fmt::format("parameters: {}", with_commas(table.parameters())));
   imported.facts.push_back(fmt::format("multiply-accumulates of a sequence forward: {}", with_commas(table.macs())));
   imported.assumed = job.assumed;
-  Choices choices(options, imported);
+  Choices choices(options, imported.assumed);
   imported.scenario = megatron_scenario(job, flags, model_file, choices);
   imported.model = table.yaml();
   imported.left_out = job.left_out;
+  if (!job.precision.empty() && precision_of(job, options).empty()) {
+    imported.left_out.push_back(fmt::format("{}: only operands of two bytes are quantised", job.precision));
+  }
   return imported;
 }
 

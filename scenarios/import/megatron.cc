@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <numeric>
 
 #include "scenarios/import/megatron_flags.h"
+#include "scenarios/import/megatron_stages.h"
 #include "scenarios/import/models/decoder_families.h"
-#include "scenarios/import/pipeline_layout.h"
 
 namespace tandem {
 namespace {
@@ -259,63 +258,14 @@ class MegatronReader {
     if (total % parts != 0) flags_.fail(flag, fmt::format("{} does not divide {} {}", parts, total, what));
   }
 
-  // "Et*3|(tt|)*29,m|L": the embedding and three layers, 29 stages of two, ...
-  void read_layout(std::int64_t layers) {
-    const char* const flag = "pipeline_model_parallel_layout";
-    const auto stages = stages_of_layout(flags_.text(flag));
-    if (!stages) flags_.fail(flag, "is no layout such as Et*3|(tt|)*29,m|L");
-    const std::int64_t sum = std::accumulate(stages->begin(), stages->end(), std::int64_t{0});
-    if (sum != layers) flags_.fail(flag, fmt::format("has {} layers, and --num-layers is {}", sum, layers));
-    const auto count = static_cast<std::int64_t>(stages->size());
-    divides(count, job_.pipeline, flag, "stages");
-    job_.virtual_stages = count / job_.pipeline;
-    job_.stage_blocks = *stages;
-  }
-
-  // The embedding and the loss may count as a layer each, and the first and the last device may have numbers of layers
-  // of their own.
-  void read_stages() {
-    const std::int64_t layers = positive("num_layers");
-    if (flags_.find("pipeline_model_parallel_layout") != nullptr) return read_layout(layers);
-    const std::int64_t embedding = flags_.is_on("account_for_embedding_in_pipeline_split") ? 1 : 0;
-    const std::int64_t loss = flags_.is_on("account_for_loss_in_pipeline_split") ? 1 : 0;
-    const std::int64_t first = flags_.number("decoder_first_pipeline_num_layers", 0);
-    const std::int64_t last = flags_.number("decoder_last_pipeline_num_layers", 0);
-    std::vector<std::int64_t> of_devices(static_cast<std::size_t>(job_.pipeline), 0);
-    const std::int64_t others = job_.pipeline - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
-    const std::int64_t left = layers + embedding + loss - first - last;
-    const char* const pipeline = "pipeline_model_parallel_size";
-    if (first + last > layers || (others == 0 && left != 0)) {
-      flags_.fail("decoder_first_pipeline_num_layers",
-                  fmt::format("{} and {} layers of the first and the last stage are not the {} of the model", first,
-                              last, layers));
-    }
-    if (others > 0) divides(left, others, pipeline, embedding + loss > 0 ? "layers, embedding and loss" : "layers");
-    for (std::int64_t& mine : of_devices) mine = others > 0 ? left / others : 0;
-    if (first > 0) of_devices.front() = first;
-    if (last > 0) of_devices.back() = last;
-    const std::int64_t of_stage = flags_.number("num_layers_per_virtual_pipeline_stage", 0);
-    if (of_stage > 0) {
-      divides(of_devices.front(), of_stage, "num_layers_per_virtual_pipeline_stage", "layers of a device");
-      job_.virtual_stages = of_devices.front() / of_stage;
-    }
-    const char* const stages = "num_virtual_stages_per_pipeline_rank";
-    job_.virtual_stages = positive(stages, job_.virtual_stages);
-    for (const std::int64_t mine : of_devices) divides(mine, job_.virtual_stages, stages, "layers");
-    if (embedding + loss + first + last == 0) return;
-    for (std::int64_t chunk = 0; chunk < job_.virtual_stages; ++chunk) {
-      for (const std::int64_t mine : of_devices) job_.stage_blocks.push_back(mine / job_.virtual_stages);
-    }
-    job_.stage_blocks.front() -= embedding;
-    job_.stage_blocks.back() -= loss;
-  }
-
   void read_parallel() {
     job_.pipeline = positive("pipeline_model_parallel_size", 1);
     job_.context = positive("context_parallel_size", 1);
     job_.expert = positive("expert_model_parallel_size", 1);
     if (job_.expert > 1) divides(flags_.number("num_experts", 1), job_.expert, "expert_model_parallel_size", "experts");
-    read_stages();
+    const MegatronStages stages = read_stages(flags_, job_.pipeline, positive("num_layers"));
+    job_.virtual_stages = stages.of_device;
+    job_.stage_blocks = stages.blocks;
     divides(positive("num_attention_heads"), job_.tensor, "tensor_model_parallel_size", "heads");
     job_.nodes = flags_.number("nnodes");
     job_.devices = flags_.number("nproc_per_node");
@@ -354,7 +304,9 @@ class MegatronReader {
     const std::string backend = flags_.text("attention_backend");
     const bool is_local = flags_.text("transformer_impl") == "local" && !flags_.is_on("use_flash_attn");
     job_.keeps_scores = backend == "unfused" || backend == "local" || (is_local && backend.empty());
+    read_precision();
     job_.fuses_loss = flags_.is_on("cross_entropy_loss_fusion");
+    job_.overlaps_products = flags_.is_on("tp_comm_overlap") && job_.tensor > 1;
     job_.fuses_softmax = !flags_.is_on("no_masked_softmax_fusion");
     job_.adds_in_products = !flags_.is_on("no_gradient_accumulation_fusion");
     constexpr std::int64_t kElementBytes = 4;
@@ -365,9 +317,20 @@ class MegatronReader {
     }
   }
 
+  void read_precision() {
+    const std::string recipe = flags_.text("fp8_recipe", "delayed");
+    if (flags_.is_on("fp8_format") || flags_.is_on("fp8")) {
+      job_.precision = recipe == "mxfp8" ? "mxfp8" : "fp8";
+      if (recipe != "mxfp8" && recipe != "delayed" && recipe != "tensorwise") {
+        job_.left_out.push_back(fmt::format("--fp8-recipe {}: a scale for each tensor", recipe));
+      }
+    }
+    if (flags_.is_on("fp4_format") || flags_.is_on("fp4")) job_.precision = "nvfp4";
+  }
+
   void judge_flags() {
     for (const Flag& flag : flags_.all()) {
-      const bool needs_parts = flag.name.starts_with("tp_comm_overlap");
+      const bool needs_parts = flag.name.starts_with("tp_comm_");
       if (!flags_.is_on(flag.name) || (needs_parts && job_.tensor == 1)) continue;
       if (flags_.is_printed && is_unknown_argument(flag.name)) continue;  // in a note, all together
       if (const auto why = why_not_modelled(flag))

@@ -25,8 +25,10 @@ struct MegatronJob {
   bool scatter_gather = true;
   bool distributed_optimizer = false, overlap_gather = false;
   bool keeps_scores = false;
+  std::string precision{};  // "fp8", "mxfp8", "nvfp4"; empty: none
+  bool overlaps_products = false;
   bool fuses_loss = false;
-  bool fuses_softmax = true;  // of scores that are kept
+  bool fuses_softmax = true;     // of scores that are kept
   bool adds_in_products = true;  // gradients of later micro-batches
   std::int64_t bucket_bytes = 0;
   std::map<std::string, std::string> nccl{};

@@ -3,10 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace tandem {
 
+namespace {
+
+constexpr double kMostDevices = 1 << 30;
+constexpr double kMostBatch = 1 << 28;
+
+double approximate_product(std::initializer_list<std::int64_t> factors) {
+  double all = 1;
+  for (const std::int64_t factor : factors) all *= static_cast<double>(factor);
+  return all;
+}
+
+}  // namespace
+
 int least_workers(const MeshAxes& axes, int devices) {
+  const double replica = approximate_product({axes.tensor, axes.pipeline, axes.context});
+  if (replica > kMostDevices) return 1;  // refused by mesh_sizes()
   return static_cast<int>((axes.of_replica() + devices - 1) / devices);
 }
 
@@ -14,7 +30,8 @@ MeshSizes mesh_sizes(const MeshAxes& axes, int workers, int devices, std::option
                      const RefuseMesh& refuse) {
   MeshSizes sizes{.workers = workers, .devices = devices};
   const std::int64_t world = static_cast<std::int64_t>(workers) * devices;
-  if (world % axes.of_replica() != 0) {
+  if (approximate_product({axes.tensor, axes.pipeline, axes.context}) > kMostDevices ||
+      world % axes.of_replica() != 0) {
     refuse(MeshPart::replica,
            fmt::format("{} devices cannot be divided into groups of tensor {} x pipeline {} x context {}", world,
                        axes.tensor, axes.pipeline, axes.context));
@@ -23,6 +40,10 @@ MeshSizes mesh_sizes(const MeshAxes& axes, int workers, int devices, std::option
   if (sizes.data * axes.context % axes.expert != 0) {
     refuse(MeshPart::experts, fmt::format("{} does not divide the {} devices of data {} x context {}", axes.expert,
                                           sizes.data * axes.context, sizes.data, axes.context));
+  }
+  if (approximate_product({sizes.data, axes.micro_batch, axes.pipeline}) > kMostBatch) {
+    refuse(MeshPart::batch, fmt::format("{} replicas x micro-batches of {} x {} stages are more than any batch",
+                                        sizes.data, axes.micro_batch, axes.pipeline));
   }
   sizes.batch = batch.value_or(sizes.data * axes.micro_batch * std::max<std::int64_t>(1, axes.pipeline));
   if (sizes.batch % (axes.micro_batch * sizes.data) != 0) {

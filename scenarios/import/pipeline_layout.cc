@@ -8,6 +8,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kMostLetters = 1 << 16;
+constexpr int kMostBrackets = 64;  // inside each other
 
 // Takes the `*n` at the beginning of a text; 1 without one. Returns nothing if no number follows the star.
 std::optional<std::size_t> take_times(std::string_view& text) {
@@ -21,13 +22,14 @@ std::optional<std::size_t> take_times(std::string_view& text) {
 
 // Takes a part of a layout up to its end or a closing bracket: letters, `|` between stages, and parts in brackets, each
 // with its `*n`. Returns it written out.
-std::optional<std::string> take_part(std::string_view& text) {
+std::optional<std::string> take_part(std::string_view& text, int depth) {
+  if (depth > kMostBrackets) return std::nullopt;
   std::string all;
   while (!text.empty() && text.front() != ')') {
     std::string item(1, text.front());
     text.remove_prefix(1);
     if (item == "(") {
-      const auto inner = take_part(text);
+      const auto inner = take_part(text, depth + 1);
       if (!inner || text.empty()) return std::nullopt;
       text.remove_prefix(1);
       item = *inner;
@@ -35,7 +37,8 @@ std::optional<std::string> take_part(std::string_view& text) {
       return std::nullopt;
     }
     const auto times = take_times(text);
-    if (!times || *times > kMostLetters || all.size() + *times * item.size() > kMostLetters) return std::nullopt;
+    if (!times || *times == 0 || *times > kMostLetters || all.size() + *times * item.size() > kMostLetters)
+      return std::nullopt;
     for (std::size_t i = 0; i < *times; ++i) all += item;
   }
   return all;
@@ -44,7 +47,7 @@ std::optional<std::string> take_part(std::string_view& text) {
 }  // namespace
 
 std::optional<std::vector<std::int64_t>> stages_of_layout(std::string_view layout) {
-  const auto all = take_part(layout);
+  const auto all = take_part(layout, 0);
   if (!all || !layout.empty()) return std::nullopt;
   std::vector<std::int64_t> stages{0};
   for (const char letter : *all) {

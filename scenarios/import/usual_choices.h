@@ -6,8 +6,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "scenarios/import/import.h"
+#include "scenarios/import/choices.h"
 
 namespace tandem {
 
@@ -17,24 +18,24 @@ inline constexpr int kUsualDevices = 8;
 // Chooses the settings that the file does not give, and notes them.
 class Choices {
  public:
-  Choices(const ImportChoices& options, Imported& imported) : options_(options), imported_(imported) {}
+  Choices(const ImportChoices& options, std::vector<std::string>& assumed) : options_(options), assumed_(assumed) {}
 
   std::string word(const std::string& stated, std::string usual, const char* what, const char* option) {
     if (!stated.empty()) return stated;
-    imported_.assumed.push_back(fmt::format("{} {} ({})", what, usual, option));
+    assumed_.push_back(fmt::format("{} {} ({})", what, usual, option));
     return usual;
   }
   int number(int stated, int usual, const char* what, const char* option) {
     if (stated > 0) return stated;
-    imported_.assumed.push_back(fmt::format("{} {} ({})", what, usual, option));
+    assumed_.push_back(fmt::format("{} {} ({})", what, usual, option));
     return usual;
   }
-  void note(std::string sentence) { imported_.assumed.push_back(std::move(sentence)); }
+  void note(std::string sentence) { assumed_.push_back(std::move(sentence)); }
   const ImportChoices& options() const { return options_; }
 
  private:
   const ImportChoices& options_;
-  Imported& imported_;
+  std::vector<std::string>& assumed_;
 };
 
 }  // namespace tandem

@@ -282,7 +282,7 @@ Layer::Scores scores_of(const Layer& layer, const std::vector<Layer>& before) {
 }
 
 // Queries are the rows. Keys are the columns of scores, and the depth of the product that reads them; with fewer keys
-// than queries, each query sees a window of them.
+// than queries, each query sees a window of them, and with more, the last ones are seen by none.
 void read_causal(const YamlReader& causal, Layer& layer) {
   if (!causal.boolean(false)) return;
   if (layer.scores == Layer::Scores::none) {
@@ -290,8 +290,9 @@ void read_causal(const YamlReader& causal, Layer& layer) {
     return;
   }
   Layer::Gemm& gemm = *layer.gemm;
-  const std::int64_t keys = std::min(gemm.rows, layer.scores == Layer::Scores::made ? gemm.columns : gemm.depth);
-  gemm.attended = 1 - static_cast<double>(keys - 1) / (2 * static_cast<double>(gemm.rows));
+  const auto queries = static_cast<double>(gemm.rows);
+  const auto keys = static_cast<double>(layer.scores == Layer::Scores::made ? gemm.columns : gemm.depth);
+  gemm.attended = keys <= queries ? 1 - (keys - 1) / (2 * queries) : (queries + 1) / (2 * keys);
 }
 
 }  // namespace
@@ -327,12 +328,11 @@ Stack read_stack(const YamlReader& map, Stack stack) {
                                                    {"flash", AttentionKernels::flash},
                                                    {"flash_1", AttentionKernels::flash_1}},
                                                   stack.attention);
-  stack.accumulation = map.optional("accumulation")
-                           .one_of<Accumulation>({{"separate", Accumulation::separate},
-                                                  {"in_products", Accumulation::in_products}},
-                                                 stack.accumulation);
-  stack.loss =
-      map.optional("loss").one_of<Loss>({{"separate", Loss::separate}, {"fused", Loss::fused}}, stack.loss);
+  stack.accumulation =
+      map.optional("accumulation")
+          .one_of<Accumulation>({{"separate", Accumulation::separate}, {"in_products", Accumulation::in_products}},
+                                stack.accumulation);
+  stack.loss = map.optional("loss").one_of<Loss>({{"separate", Loss::separate}, {"fused", Loss::fused}}, stack.loss);
   stack.is_stated = true;
   return stack;
 }

@@ -81,6 +81,7 @@ void add_forms(Fnv1a& hash, const Layer& layer) {
   }
   for (const Pointwise operation : layer.then) hash.add(static_cast<std::int64_t>(operation));
   if (layer.gemm && layer.gemm->experts > 1) hash.add(fmt::format("{} experts", layer.gemm->experts));
+  if (layer.gemm && layer.gemm->attended < 1) hash.add(fmt::format("{} attended", layer.gemm->attended));
   if (layer.gemm && layer.gemm->sharing > 1) hash.add(fmt::format("{} share", layer.gemm->sharing));
 }
 

@@ -54,6 +54,7 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   read("virtual_stages", kMostVirtualStages, division != nullptr && division->micro_batches, mesh.virtual_stages);
   if (const YamlReader blocks = map.optional("stage_blocks")) {
     for (const YamlReader& number : blocks.list()) mesh.stage_blocks.push_back(number.integer(0, kMostBlocks, 1));
+    if (blocks.is_list() && mesh.stage_blocks.empty()) blocks.error("needs a number for each stage");
     if (division == nullptr || !division->micro_batches) does_not_use(blocks, strategy.name);
   }
   const auto read_switch = [&](const char* key, bool& value) {

@@ -106,6 +106,21 @@ void read_learning(const YamlReader& map, const fs::path& folder, LayersSettings
   if (const auto problem = computation_problem(layers)) map.optional("values").error(*problem);
 }
 
+void read_precision(const YamlReader& map, LayersSettings& layers) {
+  if (!map) return;
+  const YamlReader compute = map.required("compute");
+  layers.quantised = compute.one_of<Quantised>(
+      {{"fp8", Quantised::fp8}, {"mxfp8", Quantised::mxfp8}, {"nvfp4", Quantised::nvfp4}}, Quantised::none);
+  if (layers.dtype != DType::f16 && layers.dtype != DType::bf16) {
+    compute.error(fmt::format("is for a dtype of two bytes, whose operands are quantised; found dtype {}",
+                              name_of(layers.dtype)));
+  }
+  const std::vector<Layer>& all = layers.model.layers;
+  if (!all.empty() && std::ranges::none_of(all, &Layer::can_be_quantised)) {
+    compute.error(fmt::format("model '{}' has no dense layers in groups that repeat", layers.model.name));
+  }
+}
+
 LayersSettings read_layers(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
   LayersSettings layers;
   const YamlReader model = map.required("model");
@@ -120,6 +135,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
     layers.parameter_dtype =
         dtype.one_of<DType>({{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
   }
+  read_precision(map.optional("precision"), layers);
   layers.optimizer = map.optional("optimizer")
                          .one_of<Optimizer>({{"sgd", Optimizer::sgd},
                                              {"momentum", Optimizer::momentum},
@@ -129,6 +145,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
       map.optional("bucket_bytes").quantity(Dimension::bytes, {.otherwise = 25e6, .most = 1e15}));
   layers.overlap = map.optional("overlap").boolean(true);
   layers.overlap_tensor = map.optional("overlap_tensor").boolean(true);
+  layers.overlap_products = map.optional("overlap_products").boolean(false);
   layers.sequence_parallel = map.optional("sequence_parallel").boolean(false);
   layers.gradient_accumulation_steps = map.optional("gradient_accumulation_steps").integer(1, kMostBatch, 1);
   layers.activation_checkpointing = map.optional("activation_checkpointing").boolean(false);

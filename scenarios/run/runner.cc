@@ -70,6 +70,9 @@ void check_capabilities(const Job& job, const Capabilities& capabilities) {
     refuse("workload.dtype",
            fmt::format("engine '{}' multiplies no {}", capabilities.engine, name_of(job.layers->dtype)));
   }
+  if (job.layers != nullptr && job.layers->quantised != Quantised::none && !job.models_machine) {
+    refuse("workload.precision", fmt::format("engine '{}' quantises no operands; simulations do", capabilities.engine));
+  }
   if (!capabilities.remote_devices && job.servers > 0) {
     refuse("strategy.name",
            fmt::format("strategy '{}' keeps variables on parameter servers, and engine '{}' reaches no memory of other "

@@ -112,6 +112,11 @@ std::string why_tensor(const Run& run) {
   return divides_layers ? "" : "no layer is divided among devices (strategy.tensor)";
 }
 
+std::string why_overlap_products(const Run& run) {
+  if (run.learns()) return "real values are exchanged before or after products";
+  return why_tensor(run);
+}
+
 std::string why_variables(const Run& run) {
   if (!run.job.divides_model) return "";
   return fmt::format("strategy '{}' keeps no variables, but the parameters of its part of the model",
@@ -184,8 +189,8 @@ constexpr Rule kRules[] = {
     {"workload.data", why_values, true},
     {"workload.momentum", why_momentum, true},
     {"workload.dropout", why_dropout, true},
-    {"workload.stack.layout",
-     [](const Run& run) { return why_stack_layout(run.job, run.consulted("channels_last")); }, true},
+    {"workload.stack.layout", [](const Run& run) { return why_stack_layout(run.job, run.consulted("channels_last")); },
+     true},
     {"workload.stack.fusion", [](const Run& run) { return why_stack_fusion(run.job); }, true},
     {"workload.stack.attention", [](const Run& run) { return why_stack_attention(run.job); }, true},
     {"workload.stack.accumulation", [](const Run& run) { return why_stack_accumulation(run.job); }, true},
@@ -194,6 +199,7 @@ constexpr Rule kRules[] = {
     {"workload.overlap", why_overlap, true},
     {"workload.overlap_tensor", why_tensor, true},
     {"workload.sequence_parallel", why_tensor, true},
+    {"workload.overlap_products", why_overlap_products, true},
     {"workload.variables", why_variables, true},
     {"workload.epoch", why_epoch, true},
     {"sweep", why_sweep},

@@ -121,7 +121,9 @@ void LayerKernels::add_operations(const Layer& layer, bool forward, std::vector<
     bytes += elements * (traffic.passes * element_bytes_ + traffic.bytes);
     launches += traffic.kernels;
   }
-  if (bytes > 0) kernels.push_back(memory(layer.name + (forward ? " then" : " then gradient"), bytes, launches));
+  if (bytes <= 0) return;
+  kernels.push_back(memory(layer.name + (forward ? " then" : " then gradient"), bytes, launches));
+  kernels.back().has_wide_loads = !layer.convolution;
 }
 
 std::vector<LayerKernel> LayerKernels::forward(const Layer& layer) const {

@@ -2,6 +2,7 @@
 // shapes and bytes from which a simulated device derives their times.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,15 @@ struct LayerKernel {
   enum class Part : std::uint8_t { product, weight_gradient, input_gradient, table_gradient, memory };
   Part part = Part::memory;
   Name name;
-  KernelShape shape{};  // of a product or convolution
-  double computed = 1;  // the share of a product that a causal mask leaves
-  double unmoved = 0;   // elements of its operands and result that stay on the chip: scores of flash attention
-  double added = 0;     // bytes more of a product that adds to gradients of earlier passes
-  double bytes = 0;     // read plus written, of kernels that only move memory
+  KernelShape shape{};          // of a product or convolution
+  std::optional<DType> rate{};  // of a product whose operands are quantised
+  double computed = 1;          // the share of a product that a causal mask leaves
+  double unmoved = 0;           // elements of its operands and result that stay on the chip: scores of flash attention
+  double added = 0;             // bytes more of a product that adds to gradients of earlier passes
+  double bytes = 0;             // read plus written, of kernels that only move memory
   int kernels = 1;
-  double issue_s = 0;  // host time of the framework
+  bool has_wide_loads = false;  // of memory
+  double issue_s = 0;           // host time of the framework
 };
 
 class LayerKernels {
@@ -32,6 +35,8 @@ class LayerKernels {
   // Makes kernels for `batch` examples. With `eager`, the framework issues each kernel by itself, in Python.
   LayerKernels(const Stack& stack, DType dtype, std::int64_t batch, bool eager = false);
 
+  std::int64_t batch() const { return batch_; }
+  double issue_s() const { return issue_s_; }  // of one kernel
   std::vector<LayerKernel> forward(const Layer& layer) const;
   // `with_input` is false for the first layer, whose input needs no gradient.
   std::vector<LayerKernel> backward(const Layer& layer, bool with_input) const;

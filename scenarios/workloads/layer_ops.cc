@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace tandem {
+namespace {
+
+double bytes_of(DType quantised) {
+  return quantised == DType::fp4 ? 0.5 : static_cast<double>(size_of(quantised));
+}
+
+}  // namespace
 
 ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch, bool keeps_scores) {
   ScratchSizes sizes;
@@ -99,6 +106,13 @@ Op LayerOps::product_of(LayerKernel::Part part, std::int64_t rows, const Scratch
   return op;
 }
 
+double LayerOps::operand_elements(LayerKernel::Part part) const {
+  const double input = static_cast<double>(m_ * k_) - saved_elements_, result = static_cast<double>(m_ * n_);
+  const double weights = static_cast<double>(k_ * n_) + extra_elements_;
+  if (part == LayerKernel::Part::product) return input + weights;
+  return result + (part == LayerKernel::Part::weight_gradient ? input : weights);
+}
+
 void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights, bool adds) const {
   const bool moves_memory =
       kernel.part == LayerKernel::Part::memory || kernel.part == LayerKernel::Part::table_gradient;
@@ -108,8 +122,13 @@ void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const T
   op.name = kernel.name;
   const double elements = extra_elements_ - saved_elements_ - kernel.unmoved;
   op.cost.bytes += elements * static_cast<double>(size_of(scratch.left.dtype()));
-  if (adds) op.cost.bytes += kernel.added;
-  op.cost.dtype = dtype_;
+  if (adds && kernel.added > 0) {
+    op.cost.bytes += kernel.added;
+    if (of_weights) std::get<kernel::Gemm>(op.kernel).beta = 1;
+  }
+  op.cost.dtype = kernel.rate.value_or(dtype_);
+  if (kernel.rate)
+    op.cost.bytes -= operand_elements(kernel.part) * (static_cast<double>(size_of(dtype_)) - bytes_of(*kernel.rate));
   op.cost.shape = kernel.shape;
   op.cost.issue_s = kernel.issue_s;
   stream_.launch(std::move(op));
@@ -129,6 +148,7 @@ void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, 
     op.category = category;
     op.cost.issue_s = kernel.issue_s / ops;
     op.cost.kernels = std::exchange(kernels, 1);
+    op.cost.has_wide_loads = kernel.has_wide_loads;
     stream.launch(std::move(op));
   }
 }
@@ -152,6 +172,11 @@ double update_bytes(Optimizer optimizer, bool is_half) {
 }
 
 }  // namespace
+
+LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DType to) {
+  const double bytes = static_cast<double>(size_of(from)) + 2 * bytes_of(to);
+  return {.name = name, .bytes = bytes * static_cast<double>(elements), .has_wide_loads = true};
+}
 
 LayerKernel accumulation(std::int64_t parameters, DType stored) {
   constexpr double kPasses = 3;  // reads both, writes one

@@ -12,8 +12,8 @@
 
 namespace tandem {
 
-// Numbers of elements that suffice for the operands of every layer. Without `keeps_scores`, those of attention share the
-// memory of other operands, a part of them at a time.
+// Numbers of elements that suffice for the operands of every layer. Without `keeps_scores`, those of attention share
+// the memory of other operands, a part of them at a time.
 struct ScratchSizes {
   std::int64_t left = 1, right = 1, result = 1;
 };
@@ -44,6 +44,8 @@ class LayerOps {
   Op product(LayerKernel::Part part, std::int64_t rows, const Scratch& scratch, const Tensor& of_weights) const;
   Op kept_product(LayerKernel::Part part, std::int64_t rows, const Scratch& scratch, const Tensor& of_weights) const;
 
+  double operand_elements(LayerKernel::Part part) const;
+
   Stream& stream_;
   DType dtype_;
   std::int64_t m_ = 0, n_ = 0, k_ = 0;
@@ -58,6 +60,9 @@ void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, 
 // Returns the memory traffic of an optimizer for `parameters` besides the three passes of plain SGD: its moments, and
 // where parameters are used in half precision, their copies.
 LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType used, DType stored);
+
+// Returns the kernel that quantises elements of `from`, with a second copy for the product that reads them transposed.
+LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DType to);
 
 // Returns the kernel that adds gradients to those of earlier passes over parts of a batch.
 LayerKernel accumulation(std::int64_t parameters, DType stored);

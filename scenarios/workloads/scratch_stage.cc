@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "topologies/base/error.h"
 
@@ -36,6 +37,18 @@ Work work_of(LayerKernel::Part part) {
   return Work::operations_gradient;
 }
 
+bool has_activation(const Layer& layer) {
+  return std::ranges::any_of(layer.then, [](Pointwise operation) {
+    return operation == Pointwise::gate || operation == Pointwise::gelu || operation == Pointwise::relu;
+  });
+}
+
+bool ends_in_norm_or_activation(const Layer& layer) {
+  if (layer.then.empty()) return false;
+  const Pointwise last = layer.then.back();
+  return last == Pointwise::rms_norm || last == Pointwise::layer_norm || has_activation(layer);
+}
+
 }  // namespace
 
 ScratchStage::ScratchStage(const LayersSettings& settings, const StagePart& part, Device& device)
@@ -44,6 +57,11 @@ ScratchStage::ScratchStage(const LayersSettings& settings, const StagePart& part
     layers_.push_back(divided_layer(settings.model.layers[i], part.division, part.tensor_part));
   }
   work_of(part.examples);
+}
+
+// Weights are quantised once in a step.
+void ScratchStage::begin_step(const Batch& /*batch*/) {
+  has_quantised_weights_.assign(layers_.size(), 0);
 }
 
 const ScratchStage::PassWork& ScratchStage::work_of(std::int64_t examples) {
@@ -80,6 +98,7 @@ ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, con
   if (exchanges.gathered_gradient == 0) {
     add_forward(kernels.forward(part));
     add_backward(kernels.backward(part, exchanges.with_input_gradient));
+    quantise(layer, kernels, all);
     return all;
   }
   Layer product = part;
@@ -89,7 +108,37 @@ ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, con
   add_forward(kernels.forward(operations));
   add_backward(kernels.backward(operations, false));
   add_backward(kernels.backward(product, exchanges.with_input_gradient));
+  quantise(layer, kernels, all);
   return all;
+}
+
+// Products read what kernels before them have quantised: the input, once for neighbours that read the same, and the
+// gradient of the output; launch() adds the weights. Fused kernels of norms and activations write quantised results.
+void ScratchStage::quantise(std::size_t layer, const LayerKernels& kernels, LayerKernelsByWork& all) const {
+  const Layer& part = layers_[layer];
+  if (settings_.quantised == Quantised::none || !part.can_be_quantised() || kernels.batch() == 0) return;
+  const DType from = settings_.storage(), to = settings_.quantised_rate();
+  for (std::vector<LayerKernel>& some : all) {
+    for (LayerKernel& kernel : some) {
+      if (std::holds_alternative<ProductShape>(kernel.shape)) kernel.rate = to;
+    }
+  }
+  const Name name(part.name + " quantise");
+  const auto quantised = [&](std::int64_t elements) {
+    LayerKernel kernel = quantisation(name, elements, from, to);
+    kernel.issue_s = kernels.issue_s();
+    return kernel;
+  };
+  const Layer::Gemm& gemm = *part.gemm;
+  const std::int64_t examples = kernels.batch();
+  const bool is_fused = settings_.stack.fusion != Fusion::none;
+  if (!shares_input(layers_, layer) && !(is_fused && layer > 0 && ends_in_norm_or_activation(layers_[layer - 1]))) {
+    std::vector<LayerKernel>& product = all[index_of(Work::product)];
+    product.insert(product.begin(), quantised(examples * gemm.rows * gemm.depth));
+  }
+  const bool next_shares = layer + 1 < layers_.size() && shares_input(layers_, layer + 1);
+  if (is_fused && (has_activation(part) || (next_shares && has_activation(layers_[layer + 1])))) return;
+  all[index_of(Work::operations_gradient)].push_back(quantised(examples * gemm.rows * gemm.columns));
 }
 
 bool ScratchStage::adds_in_products() const {
@@ -124,8 +173,8 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
   const Layer& part = layers_[layer];
   if (work == Work::accumulation) {
     const std::int64_t added = adds_in_products() ? part.weights() : 0;
-    return launch_memory(stream, accumulation(part.parameters() - added, settings_.parameter_type()),
-                         tensors.gradients, tensors.gradients);
+    return launch_memory(stream, accumulation(part.parameters() - added, settings_.parameter_type()), tensors.gradients,
+                         tensors.gradients);
   }
   const bool has_own_type = settings_.parameter_type() == settings_.storage();
   Scratch scratch = memory_->operands;
@@ -133,6 +182,12 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
     scratch.right = tensors.parameters;
   Tensor of_weights = part.has_weights() && has_own_type ? tensors.gradients : Tensor();
   if (of_weights && !is_aligned_for(device_, of_weights)) of_weights = memory_->operands.right;
+  const bool is_quantised = settings_.quantised != Quantised::none && part.can_be_quantised();
+  if (work == Work::product && is_quantised && std::exchange(has_quantised_weights_[layer], 1) == 0) {
+    const Name name(part.name + " quantise weights");
+    launch_memory(stream, quantisation(name, part.weights(), settings_.storage(), settings_.quantised_rate()),
+                  scratch.result, scratch.left);
+  }
   const LayerOps ops(stream, part, pass.examples, settings_.dtype);
   for (const LayerKernel& kernel : work_of(pass.examples).kernels[layer][index_of(work)]) {
     ops.launch(kernel, scratch, of_weights, !pass.is_first);

@@ -34,7 +34,7 @@ class ScratchStage final : public StageModel {
   std::int64_t loss_rows() const;
   void use(std::shared_ptr<const ScratchMemory> memory) { memory_ = std::move(memory); }
 
-  void begin_step(const Batch& /*batch*/) override {}
+  void begin_step(const Batch& batch) override;
   Tensor losses() const override { return {}; }
   void begin_forward(const Pass& /*pass*/, const Tensor& /*input*/) override {}
   Tensor output(const Pass& /*pass*/) override { return {}; }
@@ -58,10 +58,12 @@ class ScratchStage final : public StageModel {
   };
   const PassWork& work_of(std::int64_t examples);
   LayerKernelsByWork kernels_of(std::size_t layer, const LayerKernels& kernels, const LayerExchanges& exchanges) const;
+  void quantise(std::size_t layer, const LayerKernels& kernels, LayerKernelsByWork& all) const;
   bool adds_in_products() const;
   double added_bytes(const Layer& layer) const;
   Exchanged rows_of(std::int64_t elements, int parts) const;
 
+  std::vector<std::uint8_t> has_quantised_weights_{};  // whether, of each layer in this step
   LayersSettings settings_;
   StagePart part_;
   Device& device_;

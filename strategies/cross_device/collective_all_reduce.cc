@@ -55,7 +55,7 @@ Packing packing_with(const Packing& packing, const CommunicationOptions& options
 
 }  // namespace
 
-CollectiveAllReduce::CollectiveAllReduce(Worker& worker, std::vector<Device*> devices,
+CollectiveAllReduce::CollectiveAllReduce(Worker& worker, const std::vector<Device*>& devices,
                                          const std::vector<DeviceId>& group, Packing packing,
                                          const CommunicationOptions& options)
     : CrossDeviceOps(worker, checked_own(worker, devices), packing_with(packing, options)),

@@ -15,7 +15,7 @@ class CollectiveAllReduce : public CrossDeviceOps {
   // number of this worker's devices, and these follow each other in it in the order of `devices`. If set,
   // `bytes_per_pack` of the options overrides `packing`; their `timeout_seconds` is that of
   // Communicator::set_timeout().
-  CollectiveAllReduce(Worker& worker, std::vector<Device*> devices, const std::vector<DeviceId>& group,
+  CollectiveAllReduce(Worker& worker, const std::vector<Device*>& devices, const std::vector<DeviceId>& group,
                       Packing packing = {}, const CommunicationOptions& options = {});
   std::string_view name() const override { return "collective"; }
   int group_size() const override { return communicator_.size(); }

@@ -33,6 +33,11 @@ bool Layer::has_weights() const {
   return gemm && parameters() >= gemm->experts * gemm->depth * gemm->columns;
 }
 
+bool Layer::can_be_quantised() const {
+  const bool is_dense = has_weights() && !convolution && !gemm->batched;
+  return is_dense && block && std::count(then.begin(), then.end(), Pointwise::softmax) == 0;
+}
+
 std::int64_t Layer::weights() const {
   return has_weights() ? gemm->experts * gemm->depth * gemm->columns : 0;
 }
@@ -45,6 +50,11 @@ std::int64_t Layer::output_elements() const {
   if (gemm) return gemm->rows * gemm->columns * gemm->count;
   if (routing && routing->way == Routing::Way::combine) return routing->rows * routing->columns;
   return embedding ? embedding->rows * embedding->columns : elementwise->elements;
+}
+
+bool shares_input(std::span<const Layer> layers, std::size_t index) {
+  return index > 0 && layers[index].split == Layer::Split::columns &&
+         layers[index - 1].split == Layer::Split::columns && layers[index - 1].gemm->depth == layers[index].gemm->depth;
 }
 
 std::int64_t Model::parameters() const {

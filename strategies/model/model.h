@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -92,11 +93,17 @@ struct Layer {
   std::optional<Block> block{};
 
   std::int64_t parameters() const;
-  bool has_weights() const;              // whether its product's right operand is among its parameters
-  std::int64_t weights() const;          // of that operand; 0 if it is none of them
+  bool has_weights() const;      // whether its product's right operand is among its parameters
+  std::int64_t weights() const;  // of that operand; 0 if it is none of them
+  // Whether its products are among those whose operands are quantised: dense layers of repeated groups, but for
+  // routers, which a softmax follows.
+  bool can_be_quantised() const;
   std::int64_t forward_macs() const;     // of one example: multiply-accumulates, two flops each
   std::int64_t output_elements() const;  // of one example
 };
+
+// Returns whether a layer reads the same input as the one before it: neighbours that are split by columns.
+bool shares_input(std::span<const Layer> layers, std::size_t index);
 
 struct Model {
   std::string name;

@@ -13,16 +13,16 @@ enum class Layout : std::uint8_t { nchw, nhwc };
 // bias with dropout). compiled: a compiler (XLA, TorchInductor) fuses chains of element-wise operations.
 enum class Fusion : std::uint8_t { none, hand, compiled };
 // The operations between the two products of attention. separate: kernels as `fusion` says. fused_softmax: all in one
-// kernel. flash: inside the products, whose scores stay on the chip; the backward pass computes them again. flash_1: the
-// same by the slower kernels of 2022 and 2023.
+// kernel. flash: inside the products, whose scores stay on the chip; the backward pass computes them again. flash_1:
+// the same by the slower kernels of 2022 and 2023.
 enum class AttentionKernels : std::uint8_t { separate, fused_softmax, flash, flash_1 };
 
 // How gradients of later passes are added to those of earlier ones. separate: by a kernel of their own. in_products: by
 // the product that computes them, as Megatron-LM does.
 enum class Accumulation : std::uint8_t { separate, in_products };
 
-// The loss over a vocabulary. separate: kernels that keep the softmax in f32. fused: one kernel for each pass, the second
-// of which writes the gradients over the outputs.
+// The loss over a vocabulary. separate: kernels that keep the softmax in f32. fused: one kernel for each pass, the
+// second of which writes the gradients over the outputs.
 enum class Loss : std::uint8_t { separate, fused };
 
 struct Stack {

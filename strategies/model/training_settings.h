@@ -11,19 +11,27 @@ namespace tandem {
 // Decides what an update reads and writes besides parameters and gradients: a momentum, or two moments.
 enum class Optimizer : std::uint8_t { sgd, momentum, adam, lamb };
 
+// The types to which the operands of products with weights of repeated groups are quantised; their results, attention
+// and the loss keep `dtype`. fp8: a scale for each tensor. mxfp8 and nvfp4: one for every 32 and every 16 elements.
+enum class Quantised : std::uint8_t { none, fp8, mxfp8, nvfp4 };
+
 struct TrainingSettings {
   DType dtype = DType::f32;
+  Quantised quantised = Quantised::none;
   std::optional<DType> parameter_dtype{};  // of parameters and gradients; empty: dtype
   Optimizer optimizer = Optimizer::sgd;
   std::int64_t bucket_bytes = 25'000'000;  // gradients that are reduced together
   bool overlap = true;                     // reduce a bucket while the backward pass goes on
   bool overlap_tensor = true;              // sum gradients of inputs while those of weights are computed
+  bool overlap_products = false;           // exchanges run beside the products that they feed or follow, part by part
   bool sequence_parallel = false;          // tensor-parallel devices divide the rows of what they do not split
   int gradient_accumulation_steps = 1;     // passes over parts of the batch before gradients are reduced and applied
   bool activation_checkpointing = false;   // blocks are computed again before their backward pass
 
   DType storage() const { return dtype == DType::tf32 ? DType::f32 : dtype; }  // of activations
   DType parameter_type() const { return parameter_dtype.value_or(storage()); }
+  // The rate of quantised products.
+  DType quantised_rate() const { return quantised == Quantised::nvfp4 ? DType::fp4 : DType::fp8; }
 };
 
 }  // namespace tandem

@@ -103,8 +103,8 @@ std::vector<DeviceShare> MeshDivision::shares(const DivisionRequest& request) co
   return shares;
 }
 
-// If layers or the batch do not divide evenly, the first devices have the largest parts. Gradients are reduced where they
-// are, as in the buffers of Megatron-LM.
+// If layers or the batch do not divide evenly, the first devices have the largest parts. Gradients are reduced where
+// they are, as in the buffers of Megatron-LM.
 DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const {
   const auto& [model, settings, options] = request;
   const LayerDivision division = layer_division(settings, options);

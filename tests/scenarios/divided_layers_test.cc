@@ -190,6 +190,15 @@ TEST(DividedLayers, DivideTheStateOfADistributedOptimizer) {
             step_of(run_gpt(mesh + "}", 4, small_buckets)));
 }
 
+// The same is exchanged, but beside the products.
+TEST(DividedLayers, CanExchangeBesideTheirProducts) {
+  const std::string mesh = "{name: mesh, tensor: 4}", rows = ", sequence_parallel: true";
+  const RunResult apart = run_gpt(mesh, 4, rows), beside = run_gpt(mesh, 4, rows + ", overlap_products: true");
+  EXPECT_EQ(count_of(beside, "all_gather"), count_of(apart, "all_gather"));
+  EXPECT_EQ(count_of(beside, "reduce_scatter"), count_of(apart, "reduce_scatter"));
+  EXPECT_LT(step_of(beside), step_of(apart));
+}
+
 // Two blocks with eight experts, of which each token uses two.
 RunResult run_experts(const std::string& strategy, int devices, const std::string& more = "") {
   return run_scenario(read_scenario(

@@ -50,7 +50,7 @@ TEST(Models, TotalsOfTheOthersAreThePublishedOnes) {
   EXPECT_EQ(packaged("gnmt").parameters(),
             2 * 32320 * 1024 + 32320 + 4096 * (9 * 1024 + 5 * 1024 + 4 * 2048) + 9 * 8192 + 2 * 1024 * 1024 + 1024);
   EXPECT_TRUE(packaged("gnmt").is_recurrent);
-  EXPECT_NEAR(millions(packaged("gpt")), 1652, 1);  // "1.7B"
+  EXPECT_NEAR(millions(packaged("gpt")), 1652, 1);           // "1.7B"
   EXPECT_EQ(packaged("llama").parameters(), 8'030'261'248);  // meta-llama/Llama-3.1-8B, its safetensors
   EXPECT_NEAR(millions(packaged("resnet32")), 1.856, 0.001);
   EXPECT_EQ(packaged("resnet101").parameters(), 44'549'160);
@@ -89,10 +89,10 @@ TEST(Models, ConvolutionsChainTheirShapes) {
 
 TEST(Models, EveryPackagedModelIsRead) {
   const auto names = packaged_models();
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"bert_base", "bert_base_squad", "bert_large", "bert_large_squad", "gnmt", "gpt",
-                                      "gpt_tiny", "layers_small", "llama", "moe_tiny", "resnet101", "resnet15", "resnet152",
-                                      "resnet32", "resnet50", "resnext101_32x4d", "transformer_big", "vgg16"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"bert_base", "bert_base_squad", "bert_large", "bert_large_squad", "gnmt",
+                                             "gpt", "gpt_tiny", "layers_small", "llama", "moe_tiny", "resnet101",
+                                             "resnet15", "resnet152", "resnet32", "resnet50", "resnext101_32x4d",
+                                             "transformer_big", "vgg16"}));
   for (const std::string& name : names) EXPECT_EQ(packaged(name).name, name);
 }
 

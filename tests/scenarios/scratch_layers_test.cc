@@ -40,21 +40,21 @@ TEST(ScratchLayers, KeepTheirLeftOperand) {
 
 // What a causal mask leaves of scores that stay on the chip: the work counts, memory for all of them is not needed.
 TEST(ScratchLayers, ScoresOfFlashAttentionShareTheMemoryOfOthers) {
-  constexpr std::int64_t kBatch = 2, kTokens = 64, kHeads = 4, kSize = 4;
+  constexpr std::int64_t examples = 2, rows = 64, count = 4, depth = 4;
   Layer layer;
   layer.name = "scores";
-  layer.gemm = Layer::Gemm{.rows = kTokens, .columns = kTokens, .depth = kSize, .count = kHeads, .batched = true};
+  layer.gemm = Layer::Gemm{.rows = rows, .columns = rows, .depth = depth, .count = count, .batched = true};
   layer.gemm->attended = 0.5;
   layer.scores = Layer::Scores::made;
-  const ScratchSizes sizes = scratch_sizes({layer}, kBatch, false);
-  EXPECT_EQ(sizes.result, kBatch * kHeads * kTokens * kSize) << "of the queries";
-  EXPECT_EQ(scratch_sizes({layer}, kBatch).result, kBatch * kHeads * kTokens * kTokens);
-  const LayerKernels kernels({.attention = AttentionKernels::flash}, DType::f32, kBatch);
+  const ScratchSizes sizes = scratch_sizes({layer}, examples, false);
+  EXPECT_EQ(sizes.result, examples * count * rows * depth) << "of the queries";
+  EXPECT_EQ(scratch_sizes({layer}, examples).result, examples * count * rows * rows);
+  const LayerKernels kernels({.attention = AttentionKernels::flash}, DType::f32, examples);
   const Timeline timeline = open_engine("cpu", {})->run([&](Worker& worker) {
     Device& device = worker.cpu();
-    const auto filled = [&](std::int64_t count) { return device.allocate(DType::f32, {count}); };
+    const auto filled = [&](std::int64_t elements) { return device.allocate(DType::f32, {elements}); };
     const Scratch scratch{.left = filled(sizes.left), .right = filled(sizes.right), .result = filled(sizes.result)};
-    const LayerOps ops(device.compute_stream(), layer, kBatch, DType::f32);
+    const LayerOps ops(device.compute_stream(), layer, examples, DType::f32);
     for (const LayerKernel& kernel : kernels.forward(layer)) ops.launch(kernel, scratch);
     device.compute_stream().synchronize();
   });
@@ -64,8 +64,8 @@ TEST(ScratchLayers, ScoresOfFlashAttentionShareTheMemoryOfOthers) {
     flops += record.flops;
     bytes += record.bytes;
   }
-  EXPECT_EQ(flops, 0.5 * 2 * kBatch * kHeads * kTokens * kTokens * kSize);
-  EXPECT_EQ(bytes, 4.0 * 2 * kBatch * kHeads * kTokens * kSize) << "queries and keys";
+  EXPECT_EQ(flops, 0.5 * 2 * examples * count * rows * rows * depth);
+  EXPECT_EQ(bytes, 4.0 * 2 * examples * count * rows * depth) << "queries and keys";
 }
 
 }  // namespace

@@ -154,6 +154,9 @@ TEST(SilentKeys, EveryFigureOfAMachineDecidesSomethingInSomeRun) {
                  "workers: 2, overrides: {gpu: {graph_op_overhead: 1us, graph_launch_overhead: 1us, "
                  "collective_slowdown: 2}}");
   run(stated);
+  std::string halves = jobs().at("mirrored");  // on matrix units
+  halves.replace(halves.find("batch: 64"), 9, "batch: 64, dtype: f16");
+  run(halves);
   std::string threads = jobs("cpu-host", "cpu").begin()->second;
   threads.replace(threads.find("workers: 2"), 10, "workers: 2, overrides: {cpu: {wake_up: 20us}}");
   run(threads);

@@ -13,14 +13,16 @@ struct DTypeRow {
   std::size_t size_bytes;
 };
 
-constexpr std::array<DTypeRow, 8> kEntries{{{DType::f64, "f64", 8},
-                                            {DType::f32, "f32", 4},
-                                            {DType::tf32, "tf32", 4},
-                                            {DType::f16, "f16", 2},
-                                            {DType::bf16, "bf16", 2},
-                                            {DType::i64, "i64", 8},
-                                            {DType::i32, "i32", 4},
-                                            {DType::u8, "u8", 1}}};
+constexpr std::array<DTypeRow, 10> kEntries{{{DType::f64, "f64", 8},
+                                             {DType::f32, "f32", 4},
+                                             {DType::tf32, "tf32", 4},
+                                             {DType::f16, "f16", 2},
+                                             {DType::bf16, "bf16", 2},
+                                             {DType::i64, "i64", 8},
+                                             {DType::i32, "i32", 4},
+                                             {DType::u8, "u8", 1},
+                                             {DType::fp8, "fp8", 1},
+                                             {DType::fp4, "fp4", 1}}};
 
 const DTypeRow& entry_of(DType dtype) {
   for (const DTypeRow& entry : kEntries) {

@@ -47,7 +47,7 @@ void read_peaks(const YamlReader& map, const FigureOrigin& origin, DeviceModel& 
   for (const auto& [name, value] : map.entries()) {
     const auto dtype = dtype_from_name(name);
     if (!dtype) {
-      value.error("unknown dtype (f64, f32, tf32, f16, bf16, i64, i32, u8)");
+      value.error("unknown dtype (f64, f32, tf32, f16, bf16, fp8, fp4, i64, i32, u8)");
       continue;
     }
     read_figure(value, Dimension::flops_per_second, origin, false, model.peak_flops_per_s[*dtype]);

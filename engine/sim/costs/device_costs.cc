@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
@@ -13,6 +12,7 @@
 #include "engine/kernel_operands.h"
 #include "engine/sim/costs/kernel_constants.h"
 #include "engine/sim/costs/kernel_errors.h"
+#include "engine/sim/costs/matrix_units.h"
 #include "engine/sim/costs/measured_kernels.h"
 #include "topologies/base/portable_math.h"
 #include "topologies/figures.h"
@@ -29,27 +29,6 @@ bool is_nearer(const DeviceRates& candidate, const DeviceRates& chosen, int conc
 }
 
 constexpr int kLeastImages = 64;
-
-bool is_half(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16;
-}
-
-// Returns the 80 of "sm_80"; 0 for other architectures.
-int sm_version(std::string_view architecture) {
-  int version = 0;
-  if (!architecture.starts_with("sm_")) return version;
-  std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), version);
-  return version;
-}
-
-// Whether products of this type run on tensor or matrix cores: f16 from Volta (sm_70) on, bf16 and tf32 from Ampere
-// (sm_80) on; NVIDIA CUDA C++ Programming Guide, compute capabilities. AMD's gfx9 of the MI series have them for both.
-bool has_matrix_units(std::string_view architecture, DType dtype) {
-  if (architecture.starts_with("gfx")) return is_half(dtype) || dtype == DType::tf32;
-  if (!architecture.starts_with("sm_")) return is_half(dtype);
-  const int version = sm_version(architecture);
-  return dtype == DType::f16 ? version >= 70 : (is_half(dtype) || dtype == DType::tf32) && version >= 80;
-}
 
 std::optional<KernelCosts> kernel_costs_of(const DeviceModel& model) {
   const double bandwidth = model.memory_bandwidth_bytes_per_s.value;
@@ -186,11 +165,14 @@ double DeviceCosts::undisturbed_kernel_s(const Op& op) const {
     return shaped_kernel_s({op.cost.shape, op.cost.bytes, op.cost.dtype});
   }
   if (const std::optional<ProductShape> product = product_of(op.kernel)) {
-    return shaped_kernel_s({std::holds_alternative<ProductShape>(shape) ? shape : *product, op.cost.bytes, op.cost.dtype});
+    return shaped_kernel_s(
+        {std::holds_alternative<ProductShape>(shape) ? shape : *product, op.cost.bytes, op.cost.dtype});
   }
   if (op.cost.bytes <= 0) return 0;
-  return kernels_->memory_s(op.cost.bytes, op.cost.kernels, static_cast<double>(size_of(op.cost.dtype)),
-                            op_overhead_s());
+  const auto element_bytes = static_cast<double>(size_of(op.cost.dtype));
+  const bool is_wide = op.cost.has_wide_loads && has_wide_loads(model_->architecture, op.cost.dtype);
+  const double load_bytes = is_wide ? std::max(element_bytes, kernel_constants::kWideLoadBytes) : element_bytes;
+  return kernels_->memory_s(op.cost.bytes, op.cost.kernels, load_bytes, op_overhead_s());
 }
 
 std::size_t DeviceCosts::HashOfKernel::operator()(const ShapedKernel& kernel) const {
@@ -237,8 +219,8 @@ double DeviceCosts::shaped_kernel_s(const ShapedKernel& kernel) const {
 }
 
 double DeviceCosts::sustained() const {
-  const double share = known(model_->sustained, "sustained rate");
-  return share > 0 ? share : 1;
+  use(&model_->sustained);
+  return model_->sustained.value > 0 ? known(model_->sustained, "sustained rate") : 1;
 }
 
 // The efficiency that a device model states is that of its largest products on tensor cores.
@@ -248,12 +230,11 @@ KernelRate DeviceCosts::kernel_rate(DType dtype) const {
   const double efficiency =
       is_matrix_unit ? known(model_->gemm_efficiency, "GEMM efficiency") : kernel_constants::kMultiplyAddEfficiency;
   note_model();
-  const bool is_recent = is_half(dtype) && sm_version(model_->architecture) >= 80;
-  const double share = is_recent ? kernel_constants::kProductShare : kernel_constants::kTrainingShare;
   return {.flops_per_s = known(peak_rate(dtype), "peak rate") * efficiency,
-          .element_bytes = static_cast<double>(size_of(dtype)),
+          .element_bytes = operand_bytes(dtype),
           .is_matrix_unit = is_matrix_unit,
-          .product_share = share};
+          .has_wide_loads = has_wide_loads(model_->architecture, dtype),
+          .product_share = product_share(model_->architecture, dtype)};
 }
 
 bool DeviceCosts::goes_in_graph(const Op& op) const {
@@ -312,7 +293,9 @@ double DeviceCosts::flops_s(const OpCost& cost) const {
 }
 
 double DeviceCosts::peak_flops_s(const OpCost& cost) const {
-  return cost.flops / (known(peak_rate(cost.dtype), "peak rate") * known(model_->gemm_efficiency, "GEMM efficiency"));
+  const double peak = known(peak_rate(cost.dtype), "peak rate") * known(model_->gemm_efficiency, "GEMM efficiency");
+  const bool is_quantised = cost.dtype == DType::fp8 || cost.dtype == DType::fp4;
+  return cost.flops / (is_quantised ? peak * product_share(model_->architecture, cost.dtype) : peak);
 }
 
 const Figure& DeviceCosts::peak_rate(DType dtype) const {

@@ -68,6 +68,10 @@ ProductShape implicit_product(const ConvolutionShape& shape) {
           .count = shape.groups};
 }
 
+double load_bytes(const KernelRate& rate) {
+  return rate.has_wide_loads ? std::max(rate.element_bytes, constants::kWideLoadBytes) : rate.element_bytes;
+}
+
 }  // namespace
 
 KernelCosts::KernelCosts(const Figures& figures)
@@ -89,7 +93,7 @@ double KernelCosts::memory_s(double bytes, int kernels, double element_bytes, do
 
 double KernelCosts::product_s(const ProductShape& product, double bytes, const KernelRate& rate,
                               double charged_s) const {
-  return std::max(compute_s(product, rate), bytes / bandwidth(rate.element_bytes)) +
+  return std::max(compute_s(product, rate), bytes / bandwidth(load_bytes(rate))) +
          std::max(0.0, constants::kProductStart_s - charged_s);
 }
 
@@ -134,12 +138,13 @@ double KernelCosts::attention_s(const AttentionShape& shape, double bytes, const
       pairs * constants::kExposedExponentials / (constants::kExponentialsPerCycle * clock_hz_ * multiprocessors_);
   const double slowness = shape.is_first_version ? constants::kFirstVersionSlowness : 1;
   const double computed_s = slowness * idle * (products_s + (shape.makes_scores ? exponentials_s : 0));
-  return std::max(computed_s, bytes / bandwidth(rate.element_bytes)) +
+  return std::max(computed_s, bytes / bandwidth(load_bytes(rate))) +
          std::max(0.0, constants::kProductStart_s - charged_s);
 }
 
 double KernelCosts::convolution_s(const ConvolutionShape& shape, KernelRate rate, double charged_s) const {
   rate.product_share = constants::kTrainingShare;
+  rate.has_wide_loads = false;
   const ConvolutionShape computed = padded(shape, rate);
   const double direct_s = implicit_gemm_s(computed, rate, charged_s);
   if (rate.is_matrix_unit) return direct_s + (shape.channels_last ? 0 : transposes_s(computed, rate));

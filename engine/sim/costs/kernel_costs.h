@@ -12,9 +12,10 @@ namespace tandem::sim {
 
 // The rate at which kernels of one element type run.
 struct KernelRate {
-  double flops_per_s = 0;      // the largest product's
-  double element_bytes = 4;    // in memory
-  bool is_matrix_unit = true;  // tensor or matrix cores; false: ordinary multiply-add units
+  double flops_per_s = 0;       // the largest product's
+  double element_bytes = 4;     // in memory
+  bool is_matrix_unit = true;   // tensor or matrix cores; false: ordinary multiply-add units
+  bool has_wide_loads = false;  // of products and attention: a thread loads several elements at a time
   double product_share = kernel_constants::kTrainingShare;  // of flops_per_s, that matrix products reach
 };
 
@@ -34,7 +35,8 @@ class KernelCosts {
   // Each includes the time in which the kernels start, less `charged_s`, which is charged elsewhere. memory_s() is for
   // kernels that move `bytes` together.
   double memory_s(double bytes, int kernels, double element_bytes, double charged_s = 0) const;
-  // `bytes` counts operands and results once each. Convolutions reach kTrainingShare, whatever products do.
+  // `bytes` counts operands and results once each. Convolutions reach kTrainingShare and load single elements, whatever
+  // products do.
   double product_s(const ProductShape& product, double bytes, const KernelRate& rate, double charged_s = 0) const;
   double convolution_s(const ConvolutionShape& shape, KernelRate rate, double charged_s = 0) const;
   double attention_s(const AttentionShape& shape, double bytes, const KernelRate& rate, double charged_s = 0) const;

@@ -168,7 +168,7 @@ class Reader {
     set_tokens(config, kUsualTokens);
     note_predicting_layers(config);
     if (config.has({"quantization_config"})) {
-      model_.assumed.emplace_back("quantization_config is left out: every product runs in the scenario's dtype");
+      model_.assumed.emplace_back("quantization_config is left out: --precision says in which type products run");
     }
     const bool has_window = std::any_of(model_.spec.blocks.begin(), model_.spec.blocks.end(), [](const Blocks& blocks) {
       return blocks.block.attention && blocks.block.attention->window > 0;

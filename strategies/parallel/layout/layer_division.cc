@@ -71,6 +71,7 @@ std::optional<std::string> stage_blocks_problem(const Model& model, const Blocks
   if (sum != all) {
     return fmt::format("stage_blocks has {} blocks in all, and model '{}' has {}", sum, model.name, all);
   }
+  if (stages == 1) return std::nullopt;
   const auto is_empty = std::find(stage_blocks.begin() + 1, stage_blocks.end() - 1, 0);
   if (is_empty != stage_blocks.end() - 1) {
     return fmt::format("stage {} has no block; only the first and the last stage have other layers",
@@ -304,7 +305,7 @@ bool divides_loss(const Layer& layer) {
 std::vector<int> nearly_equal_blocks(int blocks, int stages) {
   std::vector<int> counts(static_cast<std::size_t>(stages), blocks / stages);
   const int more = blocks % stages;
-  const int begin = std::min((stages - more + 1) / 2, stages - more);
+  const int begin = (stages - more) / 2;
   for (int i = 0; i < more; ++i) ++counts[static_cast<std::size_t>(begin + i)];
   return counts;
 }

@@ -80,8 +80,8 @@ std::int64_t parameters_of_rows(const Layer& part);
 std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages,
                                                 const std::vector<int>& stage_blocks = {});
 
-// Returns numbers of blocks that differ by at most one. The first and the last stage, which have other layers as well,
-// are among those with fewer.
+// Returns numbers of blocks that differ by at most one. Of the stages with fewer, the last one is the first to be
+// chosen, then the first one: they have other layers as well, and the loss costs more than embeddings.
 std::vector<int> nearly_equal_blocks(int blocks, int stages);
 
 // Returns the first layer of the block that ends with this layer; nothing for a layer inside a block or outside all

@@ -176,6 +176,23 @@ void Stage::exchange(Exchange exchange, std::size_t layer, const Pass& pass, Str
   issue(exchange, member_.groups, division_.divides_rows, computation_->operands(exchange, layer, pass), stream);
 }
 
+// Real values arrive before they are used, and leave after they were computed.
+bool Stage::overlaps_products() const {
+  return settings_.overlap_products && !model_.has_values();
+}
+
+// Parts of the operand are exchanged while the product works on others. wait_for_exchanges() comes after the product.
+void Stage::exchange_beside_products(Exchange exchange, std::size_t layer, const Pass& pass) const {
+  if (!overlaps_products()) return this->exchange(exchange, layer, pass, compute());
+  Stream& stream = device_.stream(kTensorStream);
+  stream.wait(compute().record());
+  this->exchange(exchange, layer, pass, stream);
+}
+
+void Stage::wait_for_exchanges() const {
+  if (overlaps_products()) compute().wait(device_.stream(kTensorStream).record());
+}
+
 void Stage::begin_step(const Batch& batch) {
   parameters_->begin_step();
   computation_->begin_step(batch);
@@ -201,14 +218,16 @@ void Stage::layer_forward(std::size_t layer, const Pass& pass) const {
   const LayerExchanges& exchanged = exchanges(layer, pass);
   Stream& context = device_.stream(kContextStream);
   if (exchanged.dispatched > 0) exchange(Exchange::tokens_to_experts, layer, pass, compute());
-  if (exchanged.gathered_input > 0) exchange(Exchange::input, layer, pass, compute());
+  if (exchanged.gathered_input > 0) exchange_beside_products(Exchange::input, layer, pass);
   if (exchanged.keys > 0) {
     context.wait(compute().record());
     exchange(Exchange::keys, layer, pass, context);
     if (model_.has_values()) compute().wait(context.record());
   }
+  if (exchanged.summed_output > 0 && overlaps_products()) exchange_beside_products(Exchange::output, layer, pass);
   launch(Work::product, layer, pass);
-  if (exchanged.summed_output > 0) exchange(Exchange::output, layer, pass, compute());
+  if (exchanged.summed_output > 0 && !overlaps_products()) exchange(Exchange::output, layer, pass, compute());
+  wait_for_exchanges();
   launch(Work::operations, layer, pass);
   if (exchanged.keys > 0) compute().wait(context.record());
   if (exchanged.loss_rows > 0) exchange_loss(layer, pass);
@@ -262,7 +281,7 @@ void Stage::gradients_of_layer(std::size_t layer, const Pass& pass) const {
   const bool is_on_rows = exchanged.gathered_gradient > 0;
   if (is_on_rows) {
     launch(Work::operations_gradient, layer, pass);
-    exchange(Exchange::output_gradient, layer, pass, compute());
+    exchange_beside_products(Exchange::output_gradient, layer, pass);
   }
   const bool has_exchanges = exchanged.summed_gradient > 0 || exchanged.gathered_again > 0;
   if (has_exchanges && settings_.overlap_tensor) return gradients_beside_exchanges(layer, pass);
@@ -271,6 +290,7 @@ void Stage::gradients_of_layer(std::size_t layer, const Pass& pass) const {
   launch(Work::product_again, layer, pass);
   launch(Work::weight_gradient, layer, pass);
   if (exchanged.with_input_gradient) launch(Work::input_gradient, layer, pass);
+  wait_for_exchanges();
   if (exchanged.summed_gradient > 0) exchange(Exchange::input_gradient, layer, pass, compute());
 }
 

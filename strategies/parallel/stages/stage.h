@@ -61,6 +61,9 @@ class Stage final : public StageChunk {
   void open_channels();
   void launch(Work work, std::size_t layer, const Pass& pass) const;
   void exchange(Exchange exchange, std::size_t layer, const Pass& pass, Stream& stream) const;
+  bool overlaps_products() const;
+  void exchange_beside_products(Exchange exchange, std::size_t layer, const Pass& pass) const;
+  void wait_for_exchanges() const;
   void layer_forward(std::size_t layer, const Pass& pass) const;
   void exchange_loss(std::size_t layer, const Pass& pass) const;
   void layer_backward(std::size_t layer, const Pass& pass) const;

@@ -224,15 +224,16 @@ TEST_F(HuggingFace, AMeshHasWhatIsLeftOfTheDevicesAsReplicas) {
   };
   EXPECT_EQ(mesh_of({.strategy = "mesh"}).data, 8);
   EXPECT_EQ(mesh_of({.devices = 4, .tensor = 4, .pipeline = 2}).data, 1) << "on the two machines that it needs";
-  const auto refused = [&](const ImportChoices& choices) {
-    return refusal([&] { import_file(file, choices, ""); });
-  };
-  EXPECT_EQ(refused({.tensor = 3}),
-            "config.json:1:1: --devices and --workers: 8 devices cannot be divided into groups of tensor 3 x pipeline 1 x "
-            "context 1");
+  const auto refused = [&](const ImportChoices& choices) { return refusal([&] { import_file(file, choices, ""); }); };
+  EXPECT_EQ(
+      refused({.tensor = 3}),
+      "config.json:1:1: --devices and --workers: 8 devices cannot be divided into groups of tensor 3 x pipeline 1 x "
+      "context 1");
   EXPECT_EQ(refused({.batch = 12, .tensor = 1}),
             "config.json:1:1: --batch: 12 is no multiple of 8 replicas x micro-batches of 1");
   EXPECT_THAT(refused({.strategy = "mirrored", .tensor = 2}), HasSubstr("are for --strategy mesh, found mirrored"));
+  EXPECT_THAT(refused({.devices = 1, .tensor = 1 << 16, .pipeline = 1 << 16}),
+              HasSubstr("cannot be divided into groups of tensor 65536 x pipeline 65536 x context 1"));
   EXPECT_EQ(refused({.pipeline = 4}), "config.json:1:1: --pipeline: the model has 2 blocks for 4 stages");
 }
 

@@ -1,0 +1,94 @@
+#include "scenarios/import/megatron_stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "scenarios/import/pipeline_layout.h"
+
+namespace tandem {
+namespace {
+
+void divides(const Flags& flags, std::int64_t total, std::int64_t parts, std::string_view flag, const char* what) {
+  if (total % parts != 0) flags.fail(flag, fmt::format("{} does not divide {} {}", parts, total, what));
+}
+
+// "Ett|(tt|)*6tL": the embedding and two layers, six stages of two, and one with the loss.
+MegatronStages read_layout(const Flags& flags, std::int64_t pipeline, std::int64_t layers) {
+  const char* const flag = "pipeline_model_parallel_layout";
+  const auto stages = stages_of_layout(flags.text(flag));
+  if (!stages) flags.fail(flag, "is no layout such as Ett|(tt|)*6tL");
+  const std::int64_t sum = std::accumulate(stages->begin(), stages->end(), std::int64_t{0});
+  if (sum != layers) flags.fail(flag, fmt::format("has {} layers, and --num-layers is {}", sum, layers));
+  const auto count = static_cast<std::int64_t>(stages->size());
+  divides(flags, count, pipeline, flag, "stages");
+  MegatronStages result{.of_device = count / pipeline};
+  if (count == 1) return result;
+  const auto empty = std::find(stages->begin() + 1, stages->end() - 1, 0);
+  if (empty != stages->end() - 1) {
+    flags.fail(flag, fmt::format("stage {} has no layer t: only the first and the last one may have none, and layers "
+                                 "that predict further tokens (m) are left out",
+                                 empty - stages->begin()));
+  }
+  result.blocks = *stages;
+  return result;
+}
+
+// The first and the last device may have numbers of layers of their own, or the embedding and the loss may count as a
+// layer each.
+std::vector<std::int64_t> layers_of_devices(const Flags& flags, std::int64_t pipeline, std::int64_t layers,
+                                            std::int64_t more) {
+  const char* const first_flag = "decoder_first_pipeline_num_layers";
+  const char* const last_flag = "decoder_last_pipeline_num_layers";
+  const std::int64_t first = flags.number(first_flag, 0), last = flags.number(last_flag, 0);
+  const char* const given = first > 0 ? first_flag : last_flag;
+  if (first + last > 0 && more > 0) {
+    flags.fail(given, "cannot be given together with --account-for-embedding-in-pipeline-split or -loss-");
+  }
+  const std::int64_t others = pipeline - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
+  const std::int64_t left = layers + more - first - last;
+  if (others < 0 || left < others || (others == 0 && left != 0)) {
+    flags.fail(first + last > 0 ? given : "pipeline_model_parallel_size",
+               fmt::format("{} stages, of which the first has {} layers and the last {} (0: as the others), do not "
+                           "divide {} layers",
+                           pipeline, first, last, layers));
+  }
+  if (others > 0) {
+    divides(flags, left, others, "pipeline_model_parallel_size", more > 0 ? "layers, embedding and loss" : "layers");
+  }
+  std::vector<std::int64_t> of_devices(static_cast<std::size_t>(pipeline), others > 0 ? left / others : 0);
+  if (first > 0) of_devices.front() = first;
+  if (last > 0) of_devices.back() = last;
+  return of_devices;
+}
+
+}  // namespace
+
+MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers) {
+  if (flags.is_on("pipeline_model_parallel_layout")) return read_layout(flags, pipeline, layers);
+  const std::int64_t embedding = flags.is_on("account_for_embedding_in_pipeline_split") ? 1 : 0;
+  const std::int64_t loss = flags.is_on("account_for_loss_in_pipeline_split") ? 1 : 0;
+  const std::vector<std::int64_t> of_devices = layers_of_devices(flags, pipeline, layers, embedding + loss);
+  MegatronStages result;
+  const std::int64_t of_stage = flags.number("num_layers_per_virtual_pipeline_stage", 0);
+  if (of_stage > 0) {
+    divides(flags, of_devices.front(), of_stage, "num_layers_per_virtual_pipeline_stage", "layers of a device");
+    result.of_device = of_devices.front() / of_stage;
+  }
+  const char* const stages = "num_virtual_stages_per_pipeline_rank";
+  if (const auto given = flags.number(stages)) result.of_device = *given;
+  if (result.of_device < 1) flags.fail(stages, "must be at least 1, found 0");
+  for (const std::int64_t mine : of_devices) divides(flags, mine, result.of_device, stages, "layers");
+  const bool are_equal = std::ranges::adjacent_find(of_devices, std::ranges::not_equal_to()) == of_devices.end();
+  if ((are_equal && embedding + loss == 0) || pipeline * result.of_device == 1) return result;
+  for (std::int64_t chunk = 0; chunk < result.of_device; ++chunk) {
+    for (const std::int64_t mine : of_devices) result.blocks.push_back(mine / result.of_device);
+  }
+  result.blocks.front() -= embedding;
+  result.blocks.back() -= loss;
+  return result;
+}
+
+}  // namespace tandem

@@ -1,0 +1,19 @@
+// How Megatron-LM's arguments divide layers among the stages of a pipeline.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scenarios/import/flags.h"
+
+namespace tandem {
+
+struct MegatronStages {
+  std::int64_t of_device = 1;          // virtual stages
+  std::vector<std::int64_t> blocks{};  // of each stage, in order; empty: equally many
+};
+
+// Throws InputError for layers that these stages do not divide.
+MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers);
+
+}  // namespace tandem

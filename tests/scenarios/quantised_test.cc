@@ -1,0 +1,87 @@
+// Products whose operands are quantised: their time, their memory, and what refuses them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/estimates/activations.h"
+#include "scenarios/model/model_reader.h"
+#include "tests/scenarios/running.h"
+#include "topologies/base/error.h"
+#include "topologies/readers/catalog.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kLlama = "workload: {kind: layers, model: llama, sizes: {layers: 4, tokens: 4096}, batch: 8, dtype: ";
+
+std::string scenario_text(const std::string& workload, const std::string& machine) {
+  return workload + "}\nstrategy: {name: fully_sharded}\nengine: {name: sim}\ntopology: " + machine +
+         "\ndevices: {type: gpu, per_worker: 8}\nsteps: 3\nwarmup_steps: 1\n";
+}
+
+double step_s(const std::string& precision, const std::string& machine) {
+  const Report report = run_unscaled(read_scenario(scenario_text(kLlama + "bf16" + precision, machine)));
+  return static_cast<double>(report.summary.step_time.mean) * 1e-9;
+}
+
+std::string refusal(const std::string& workload, const std::string& machine) {
+  try {
+    run_unscaled(read_scenario(scenario_text(workload, machine)));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Products gain 2 x 0.75 / 0.95, less what it takes to quantise; attention, norms and the loss gain nothing.
+TEST(Quantised, ProductsAreFasterButNotTwice) {
+  const double gain = step_s("", "hgx-h100") / step_s(", precision: {compute: fp8}", "hgx-h100");
+  EXPECT_GT(gain, 1.1);
+  EXPECT_LT(gain, 1.58);
+  const double of_fp8 = step_s(", precision: {compute: mxfp8}", "hgx-b200");
+  EXPECT_GT(step_s("", "hgx-b200"), of_fp8);
+  EXPECT_LT(step_s(", precision: {compute: nvfp4}", "hgx-b200"), of_fp8);
+}
+
+TEST(Quantised, ProductsNeedADeviceWithSuchARateAndOperandsOfTwoBytes) {
+  EXPECT_THAT(refusal(kLlama + "bf16, precision: {compute: fp8}", "dgx-a100"),
+              HasSubstr("device model 'NVIDIA A100 SXM4 80 GB' has no fp8 rate"));
+  EXPECT_THAT(refusal(kLlama + "bf16, precision: {compute: nvfp4}", "hgx-h100"), HasSubstr("has no fp4 rate"));
+  EXPECT_THAT(refusal(kLlama + "f32, precision: {compute: fp8}", "hgx-h100"),
+              HasSubstr("is for a dtype of two bytes, whose operands are quantised; found dtype f32"));
+  EXPECT_THAT(refusal("workload: {kind: layers, model: resnet50, batch: 64, dtype: bf16, precision: {compute: fp8}",
+                      "hgx-h100"),
+              HasSubstr("model 'resnet50' has no dense layers in groups that repeat"));
+}
+
+TEST(Quantised, RoutersAttentionAndTheLossAreNot) {
+  const auto quantised = [](const std::string& model) {
+    std::set<std::string> names;
+    for (const Layer& layer : read_model(find_data("scenarios/models/" + model + ".yaml")).layers) {
+      if (layer.can_be_quantised()) names.insert(layer.name.substr(layer.name.rfind('.') + 1));
+    }
+    return names;
+  };
+  EXPECT_EQ(quantised("llama"),
+            (std::set<std::string>{"query", "key", "value", "attention_output", "gate", "up", "down"}));
+  EXPECT_FALSE(quantised("moe_tiny").contains("router"));
+  EXPECT_TRUE(quantised("resnet50").empty());
+}
+
+TEST(Quantised, InputsAreKeptInOneByte) {
+  Layer layer;
+  layer.name = "dense";
+  layer.gemm = Layer::Gemm{.rows = 8, .columns = 4, .depth = 16, .input_elements = 8 * 16};
+  layer.tensors = {4 * 16};
+  layer.block = Layer::Block{.group = "block"};
+  ActivationSettings settings{.examples = 3, .dtype = DType::bf16};
+  EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * 8 * 16 * 2);
+  settings.quantised = Quantised::mxfp8;
+  EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * 8 * 16);
+  settings.quantised = Quantised::nvfp4;
+  EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * 8 * 16 / 2);
+}
+
+}  // namespace
+}  // namespace tandem
