@@ -92,7 +92,7 @@ TEST(TrainingRows, OneGpuFromDeviceFiguresIsWithinTheStatedErrors) {
   EXPECT_EQ(percent(quantile(errors, 0.5)), sim::kernel_constants::kMedianErrorPercent);
   EXPECT_EQ(percent(quantile(errors, 0.9)), sim::kernel_constants::kNineInTenPercent);
   EXPECT_EQ(percent(quantile(errors_of(convolutional), 0.5)), 4);  // fitted to
-  EXPECT_EQ(percent(quantile(errors_of(transformers), 0.5)), 10);   // only the width of their loads was
+  EXPECT_EQ(percent(quantile(errors_of(transformers), 0.5)), 10);  // only the width of their loads was
   const std::vector<double> of_others = errors_of(others);
   EXPECT_EQ(of_others.size(), 48u);
   EXPECT_EQ(percent(quantile(of_others, 0.5)), 12);

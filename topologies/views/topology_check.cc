@@ -250,9 +250,12 @@ class Check {
     return device ? device->name : "";
   }
 
+  // In a type that tensors have.
   static double fastest(const DeviceModel& device) {
     double most = 0;
-    for (const auto& [dtype, peak] : device.peak_flops_per_s) most = std::max(most, peak.value);
+    for (const auto& [dtype, peak] : device.peak_flops_per_s) {
+      if (dtype != DType::fp8 && dtype != DType::fp4) most = std::max(most, peak.value);
+    }
     return most;
   }
 

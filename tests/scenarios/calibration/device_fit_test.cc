@@ -74,7 +74,7 @@ TEST_F(DeviceFitTest, SaysWhatContradictsThePeakRate) {
             "one-gpu.yaml: 20.0 k per s would need 487.2 TFLOPS in f16, and the peak of 'NVIDIA A100 SXM4 80 GB' is "
             "312.0 TFLOPS");
   ASSERT_EQ(fit.notes.size(), 1U);
-  EXPECT_THAT(fit.notes[0], HasSubstr("devices take 0.1288 times as long as their figures said"));
+  EXPECT_THAT(fit.notes[0], HasSubstr("devices take 0.1295 times as long as their figures said"));
 }
 
 // 110 of 125 TFLOPS, but more bytes than the memory of a V100 moves.
