@@ -58,7 +58,7 @@ double LayerKernels::unmoved_elements(const Layer& layer) const {
   return static_cast<double>(batch_ * gemm.count * gemm.rows) * static_cast<double>(side);
 }
 
-// Of the products in the backward pass, the one that computes the scores again has their exponentials.
+// In the backward pass, the product that computes the scores again has their exponentials.
 AttentionShape LayerKernels::attention(const Layer& layer, Part part) const {
   const Layer::Gemm& gemm = *layer.gemm;
   const bool makes_scores = layer.scores == Layer::Scores::made;

@@ -67,7 +67,7 @@ inline constexpr std::int64_t kQueriesTogether = 128;
 // How many times as long the first version of FlashAttention, and that of Triton, take for both passes of long
 // sequences: 92 and 172 TFLOPS with heads of 64, arXiv:2307.08691, figure 5.
 inline constexpr double kFirstVersionSlowness = 1.85;
-// Of one multiprocessor: NVIDIA CUDA C++ Programming Guide, throughput of arithmetic instructions, 8.0 and later.
+// One multiprocessor: NVIDIA CUDA C++ Programming Guide, throughput of arithmetic instructions, 8.0 and later.
 inline constexpr double kExponentialsPerCycle = 16;
 
 // The tiles of the output for which libraries have kernels.

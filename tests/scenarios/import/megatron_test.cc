@@ -1,7 +1,6 @@
 #include "scenarios/import/megatron.h"
 
-#include "scenarios/scenario/scenario.h"
-#include "tests/scenarios/import/import_files.h"
+#include "tests/scenarios/import/megatron_files.h"
 
 namespace tandem {
 namespace {
@@ -9,21 +8,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-class Megatron : public ImportFiles {
- protected:
-  MegatronJob job(const std::string& text, const std::string& name = "job.sh") const {
-    return read_megatron(read_flags(write(name, text)));
-  }
-  std::string problem(const std::string& text) const {
-    const auto file = write("job.sh", text);
-    return refusal([&] { import_file(file, {}, ""); });
-  }
-  Scenario scenario(const std::string& text, const ImportChoices& options = {},
-                    const std::string& name = "job.sh") const {
-    const auto file = write(name, text);
-    return parse_scenario(import_file(file, options, "").scenario, file.string());
-  }
-};
+class Megatron : public MegatronFiles {};
 
 const char* const kScript = R"(#!/bin/bash
 # Trains a small GPT.
@@ -104,76 +89,6 @@ TEST_F(Megatron, SomeLayersHaveExperts) {
   const Scenario scenario = this->scenario(text);
   EXPECT_EQ(scenario.strategy.mesh.expert, 4);
   EXPECT_EQ(scenario.strategy.mesh.data, 8);
-}
-
-TEST_F(Megatron, StagesHaveUnequalNumbersOfLayers) {
-  const std::string sizes =
-      "--hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 --pipeline-model-parallel-size 4 ";
-  const auto blocks = [&](const std::string& more) { return job(sizes + more).stage_blocks; };
-  using Blocks = std::vector<std::int64_t>;
-  EXPECT_EQ(blocks("--num-layers 8"), Blocks());
-  EXPECT_EQ(blocks("--num-layers 14 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split "
-                   "--num-virtual-stages-per-pipeline-rank 2"),
-            (Blocks{1, 2, 2, 2, 2, 2, 2, 1}));
-  EXPECT_EQ(blocks("--num-layers 9 --decoder-first-pipeline-num-layers 2 --decoder-last-pipeline-num-layers 1"),
-            (Blocks{2, 3, 3, 1}));
-  EXPECT_EQ(blocks("--num-layers 9 --model.config.num_layers_in_last_pipeline_stage 3"), (Blocks{2, 2, 2, 3}));
-  EXPECT_EQ(blocks("--num-layers 8 --pipeline-model-parallel-size 1 --account-for-loss-in-pipeline-split"), Blocks());
-  const MegatronJob job = this->job(sizes + "--num-layers 13 --pipeline-model-parallel-layout 'Ett|(tt|)*5,t|L'");
-  EXPECT_EQ(job.stage_blocks, (Blocks{2, 2, 2, 2, 2, 2, 1, 0}));
-  EXPECT_EQ(job.virtual_stages, 2);
-  EXPECT_THAT(problem(sizes + "--num-layers 13 --pipeline-model-parallel-layout 'Ett|(tt|'"),
-              HasSubstr("is no layout such as Ett|(tt|)*6tL"));
-  EXPECT_THAT(problem(sizes + "--num-layers 9 --pipeline-model-parallel-layout 'Et|t|t|tL'"),
-              HasSubstr("has 4 layers, and --num-layers is 9"));
-  EXPECT_THAT(problem(sizes + "--num-layers 9 --decoder-first-pipeline-num-layers 2"),
-              HasSubstr("3 does not divide 7 layers"));
-  EXPECT_THAT(
-      problem(sizes + "--num-layers 9 --decoder-first-pipeline-num-layers 9"),
-      HasSubstr("4 stages, of which the first has 9 layers and the last 0 (0: as the others), do not divide 9"));
-  EXPECT_THAT(problem(sizes + "--num-layers 8 --decoder-last-pipeline-num-layers 2 "
-                              "--account-for-loss-in-pipeline-split"),
-              HasSubstr("cannot be given together"));
-  EXPECT_THAT(problem(sizes + "--num-layers 6 --pipeline-model-parallel-layout 'Ettt|tt||tL'"),
-              HasSubstr("stage 2 has no layer t"));
-  EXPECT_THAT(problem(sizes + "--num-layers 4 --pipeline-model-parallel-layout '" + std::string(200000, '(') + "'"),
-              HasSubstr("is no layout"));
-}
-
-TEST_F(Megatron, ProductsOfFp8AreQuantised) {
-  const std::string sizes = "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 ";
-  const auto quantised = [&](const std::string& more, const ImportChoices& choices = {}) {
-    return std::get<LayersSettings>(scenario(sizes + more, choices).workload.kind).quantised;
-  };
-  EXPECT_EQ(quantised("--bf16"), Quantised::none);
-  EXPECT_EQ(quantised("--bf16 --fp8-format hybrid"), Quantised::fp8);
-  EXPECT_EQ(quantised("--bf16 --fp8-format e4m3 --fp8-recipe mxfp8"), Quantised::mxfp8);
-  EXPECT_EQ(quantised("--bf16 --fp4-format e2m1"), Quantised::nvfp4);
-  EXPECT_EQ(quantised("--bf16 --fp8-format None"), Quantised::none);
-  EXPECT_EQ(quantised("--bf16 --fp8-format hybrid", {.dtype = "f32"}), Quantised::none);
-  EXPECT_EQ(quantised("--bf16", {.precision = "fp8"}), Quantised::fp8);
-  EXPECT_THAT(job(sizes + "--bf16 --fp8-format e4m3 --fp8-recipe blockwise").left_out,
-              Contains("--fp8-recipe blockwise: a scale for each tensor"));
-}
-
-TEST_F(Megatron, KernelsFollowFromTheFusionsThatAreOn) {
-  const std::string sizes =
-      "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 --bf16 ";
-  const auto stack = [&](const std::string& more) {
-    return std::get<LayersSettings>(scenario(sizes + more).workload.kind).stack;
-  };
-  EXPECT_EQ(stack("").accumulation, Accumulation::in_products);
-  EXPECT_EQ(stack("--no-gradient-accumulation-fusion").accumulation, Accumulation::separate);
-  EXPECT_EQ(stack("").attention, AttentionKernels::flash);
-  EXPECT_EQ(stack("--attention-backend unfused").attention, AttentionKernels::fused_softmax);
-  EXPECT_EQ(stack("--attention-backend unfused --no-masked-softmax-fusion").attention, AttentionKernels::separate);
-  EXPECT_EQ(stack("").loss, Loss::separate);
-  const auto overlaps = [&](const std::string& more) {
-    return std::get<LayersSettings>(scenario(sizes + more).workload.kind).overlap_products;
-  };
-  EXPECT_TRUE(overlaps("--tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overlap"));
-  EXPECT_FALSE(overlaps("--tp-comm-overlap")) << "no layer is divided";
-  EXPECT_EQ(stack("--cross-entropy-loss-fusion").loss, Loss::fused);
 }
 
 TEST_F(Megatron, SequencesAreDivided) {
