@@ -6,7 +6,6 @@
 #include <initializer_list>
 
 namespace tandem {
-
 namespace {
 
 constexpr double kMostDevices = 1 << 30;
