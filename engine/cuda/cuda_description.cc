@@ -183,6 +183,11 @@ std::string nccl_version(int version) {
 }  // namespace cuda
 
 LibraryVersions cuda_libraries() {
+  try {
+    cuda::cublas_version();  // loads the library, so that its file is known
+  } catch (const Error&) {
+    // It is missing, so that no file is named.
+  }
   LibraryVersions libraries{{"cuda", cuda::cuda_version(CUDART_VERSION)},
                             {"cublas", fmt::format("{}.{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH)},
                             {"nccl", cuda::nccl_version(NCCL_VERSION_CODE)}};

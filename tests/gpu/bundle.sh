@@ -26,6 +26,9 @@ ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u 
   fi
 done
 touch "$bundle/needs"
+# The first product loads cuBLAS, whose major version is CUDA's.
+sed -n 's/^libcudart\.so\./libcublas.so./p; s/^libcudart\.so\./libcublasLt.so./p' "$bundle/needs" >"$folder/loaded"
+sort -u -o "$bundle/needs" "$folder/loaded" "$bundle/needs"
 if [ -n "$mpi_part" ]; then
   mkdir "$bundle/lib/tandem"
   cp "$mpi_part" "$bundle/lib/tandem/"
