@@ -39,19 +39,14 @@ fs::path model_beside(const fs::path& scenario) {
 // Returns the memory that the scenario is predicted to need.
 std::string needs_text(const Scenario& scenario) {
   const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
-  const DType stored = layers.dtype == DType::tf32 ? DType::f32 : layers.dtype;
-  const ActivationSettings one{.examples = 1,
-                               .dtype = stored,
-                               .checkpointing = layers.activation_checkpointing,
-                               .keeps_scores = layers.stack.keeps_scores(),
-                               .quantised = layers.quantised,
-                               .fuses_loss = layers.stack.loss == Loss::fused};
+  const ActivationSettings one = activation_settings(layers, 1);
   std::string text = fmt::format("flops of a step: {:.4g}\n",
                                  6 * static_cast<double>(layers.model.forward_macs()) * scenario.workload.batch);
   text += fmt::format("activations that an example keeps: {:.4g} GB\n",
                       static_cast<double>(activation_bytes(layers.model.layers, one)) / 1e9);
-  if (const auto need = memory_need(job_of(scenario)); need && need->fits())
+  if (const auto need = memory_need(job_of(scenario)); need && need->fits()) {
     text += "a device " + memory_text(*need) + "\n";
+  }
   return text;
 }
 

@@ -72,6 +72,9 @@ struct StrategyInfo {
   // Exactly one of these: a strategy either replicates the model or divides it.
   StrategyFactory make{};
   std::optional<ModelDivision> division{};
+
+  // Whether the user gives the sizes of the mesh, of which more machines are more replicas.
+  bool has_free_mesh() const { return division && division->axis == nullptr; }
 };
 
 // Adds a strategy that the program defines. ValueError when the name is empty or taken, without exactly one factory,

@@ -96,8 +96,7 @@ Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportCh
     const Scenario scenario = parse_scenario(imported.scenario, file->name() + " as a scenario", {}, parts);
     parts = scenario.parts;
     const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
-    const bool has_mesh = strategy.division && strategy.division->axis == nullptr;  // more machines are more replicas
-    is_free = is_free && strategy.several_workers && !has_mesh;
+    is_free = is_free && strategy.several_workers && !strategy.has_free_mesh();
     const auto need = memory_need(job_of(scenario));
     fits = !need || need->fits();
     if (!leaves_open || fits) break;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scenarios/scenario/scenario.h"
 #include "strategies/parallel/layout/layer_division.h"
 #include "topologies/base/error.h"
 
@@ -56,10 +57,6 @@ std::int64_t element_bytes_of(const ActivationSettings& settings) {
   return static_cast<std::int64_t>(size_of(settings.dtype));
 }
 
-bool has_scores(const Layer& layer) {
-  return layer.gemm && layer.gemm->batched && std::count(layer.then.begin(), layer.then.end(), Pointwise::softmax) > 0;
-}
-
 // If rows are divided, each device keeps only its rows of the inputs of layers split by columns, and of the operations
 // after sums. Layers that are not split are given as the device's rows already (rows_of_whole_layer()).
 std::int64_t kept_input_elements(const Layer& layer, const ActivationSettings& settings) {
@@ -78,7 +75,7 @@ std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const Act
   const Layer& layer = layers[index];
   const std::int64_t element_bytes = element_bytes_of(settings);
   std::int64_t bytes = 0;
-  if (!settings.keeps_scores && index > 0 && has_scores(layers[index - 1]) && layer.gemm && layer.gemm->batched) {
+  if (!settings.keeps_scores && layer.scores == Layer::Scores::read) {
     return key_elements(layer) / settings.key_parts * element_bytes;  // without the scores
   }
   const bool is_quantised = settings.quantised != Quantised::none && layer.can_be_quantised();
@@ -88,7 +85,7 @@ std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const Act
              : settings.quantised == Quantised::nvfp4 ? elements / 2
                                                       : elements;
   }
-  if (!settings.keeps_scores && has_scores(layer)) return bytes;
+  if (!settings.keeps_scores && layer.scores == Layer::Scores::made) return bytes;
   if (layer.elementwise && layer.elementwise->backward_passes > 0) bytes += layer.elementwise->elements * element_bytes;
   if (layer.embedding) bytes += layer.embedding->rows * kIndexBytes;
   for (const Pointwise operation : layer.then)
@@ -101,6 +98,15 @@ bool begins_block(std::span<const Layer> layers, std::size_t index) {
 }
 
 }  // namespace
+
+ActivationSettings activation_settings(const LayersSettings& layers, std::int64_t examples) {
+  return {.examples = examples,
+          .dtype = layers.storage(),
+          .checkpointing = layers.activation_checkpointing,
+          .keeps_scores = layers.stack.keeps_scores(),
+          .quantised = layers.quantised,
+          .fuses_loss = layers.stack.loss == Loss::fused};
+}
 
 std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
   const std::int64_t element_bytes = element_bytes_of(settings);

@@ -16,6 +16,8 @@
 
 namespace tandem {
 
+struct LayersSettings;
+
 struct ActivationSettings {
   std::int64_t examples = 1;
   DType dtype = DType::f32;               // of activations
@@ -26,6 +28,9 @@ struct ActivationSettings {
   int row_parts = 1;        // devices that divide the rows of what they do not split (sequence parallelism)
   int key_parts = 1;        // devices of a sequence, each of which keeps its keys and values (context parallelism)
 };
+
+// Returns the settings of passes over some examples, on a device of its own.
+ActivationSettings activation_settings(const LayersSettings& layers, std::int64_t examples);
 
 // Returns the bytes that one forward pass keeps.
 std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSettings& settings);

@@ -76,7 +76,8 @@ class MemoryModel {
 
   // Returns the need of the whole model for some examples, in as many passes as gradients are accumulated over.
   MemoryNeed passes_over(std::int64_t examples) const {
-    const ActivationSettings settings = for_examples(rounded_up(examples, layers_.gradient_accumulation_steps));
+    const ActivationSettings settings =
+        activation_settings(layers_, rounded_up(examples, layers_.gradient_accumulation_steps));
     const std::vector<Layer>& layers = layers_.model.layers;
     MemoryNeed need;
     need.activations = activation_bytes(layers, settings) + recomputed_bytes(layers, settings);
@@ -85,17 +86,8 @@ class MemoryModel {
     return need;
   }
 
-  ActivationSettings for_examples(std::int64_t examples) const {
-    return {.examples = examples,
-            .dtype = storage_,
-            .checkpointing = layers_.activation_checkpointing,
-            .keeps_scores = layers_.stack.keeps_scores(),
-            .quantised = layers_.quantised,
-            .fuses_loss = layers_.stack.loss == Loss::fused};
-  }
-
   MemoryNeed need_of(const DeviceShare& share) const {
-    ActivationSettings settings = for_examples(share.examples);
+    ActivationSettings settings = activation_settings(layers_, share.examples);
     settings.row_parts = share.row_parts;
     settings.key_parts = share.key_parts;
     MemoryNeed need{

@@ -26,10 +26,6 @@ int at_most_batch(int devices, int workers) {
   return static_cast<int>(std::min(kMostBatch, static_cast<std::int64_t>(devices) * workers));
 }
 
-bool is_mesh(const StrategyInfo* info) {
-  return info != nullptr && info->division && info->division->axis == nullptr;
-}
-
 // A configuration as a scenario.
 class HuggingFaceScenario {
  public:
@@ -41,7 +37,7 @@ class HuggingFaceScenario {
     const std::string usual = options_.divides_model() ? mesh_strategy() : sharding_strategy();
     const std::string strategy = choices_.word(options_.strategy, usual, "strategy", "--strategy");
     const StrategyInfo* info = find_strategy(strategy);
-    has_mesh_ = is_mesh(info);
+    has_mesh_ = info != nullptr && info->has_free_mesh();
     if (!has_mesh_ && options_.divides_model()) {
       refuse(
           fmt::format("--tensor, --pipeline, --context, --expert, --virtual-stages and --micro-batch are for "
@@ -151,7 +147,7 @@ class HuggingFaceScenario {
 
 std::string mesh_strategy() {
   for (const std::string& name : strategy_names()) {
-    if (is_mesh(find_strategy(name))) return name;
+    if (strategy_info(name).has_free_mesh()) return name;
   }
   return sharding_strategy();
 }

@@ -22,12 +22,12 @@ class Choices {
 
   std::string word(const std::string& stated, std::string usual, const char* what, const char* option) {
     if (!stated.empty()) return stated;
-    assumed_.push_back(fmt::format("{} {} ({})", what, usual, option));
+    note(fmt::format("{} {} ({})", what, usual, option));
     return usual;
   }
   int number(int stated, int usual, const char* what, const char* option) {
     if (stated > 0) return stated;
-    assumed_.push_back(fmt::format("{} {} ({})", what, usual, option));
+    note(fmt::format("{} {} ({})", what, usual, option));
     return usual;
   }
   void note(std::string sentence) { assumed_.push_back(std::move(sentence)); }

@@ -5,13 +5,6 @@
 #include <utility>
 
 namespace tandem {
-namespace {
-
-double bytes_of(DType quantised) {
-  return quantised == DType::fp4 ? 0.5 : static_cast<double>(size_of(quantised));
-}
-
-}  // namespace
 
 ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch, bool keeps_scores) {
   ScratchSizes sizes;
@@ -128,7 +121,8 @@ void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const T
   }
   op.cost.dtype = kernel.rate.value_or(dtype_);
   if (kernel.rate)
-    op.cost.bytes -= operand_elements(kernel.part) * (static_cast<double>(size_of(dtype_)) - bytes_of(*kernel.rate));
+    op.cost.bytes -=
+        operand_elements(kernel.part) * (static_cast<double>(size_of(dtype_)) - operand_bytes(*kernel.rate));
   op.cost.shape = kernel.shape;
   op.cost.issue_s = kernel.issue_s;
   stream_.launch(std::move(op));
@@ -174,7 +168,7 @@ double update_bytes(Optimizer optimizer, bool is_half) {
 }  // namespace
 
 LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DType to) {
-  const double bytes = static_cast<double>(size_of(from)) + 2 * bytes_of(to);
+  const double bytes = static_cast<double>(size_of(from)) + 2 * operand_bytes(to);
   return {.name = name, .bytes = bytes * static_cast<double>(elements), .has_wide_loads = true};
 }
 

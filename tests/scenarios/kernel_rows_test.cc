@@ -54,7 +54,7 @@ class KernelTimes {
     Op op = product();
     const auto operands = static_cast<double>(shape.m * shape.k + shape.k * shape.n);
     const auto result = static_cast<double>(shape.m * shape.n);  // in two bytes, whatever the operands have
-    op.cost = {.bytes = sim::operand_bytes(dtype) * operands + 2 * result, .dtype = dtype, .shape = shape};
+    op.cost = {.bytes = operand_bytes(dtype) * operands + 2 * result, .dtype = dtype, .shape = shape};
     return costs_.op_s(op) + costs_.op_overhead_s();
   }
 

@@ -37,6 +37,10 @@ std::size_t size_of(DType dtype) {
   return entry_of(dtype).size_bytes;
 }
 
+double operand_bytes(DType dtype) {
+  return dtype == DType::fp4 ? 0.5 : static_cast<double>(size_of(dtype));
+}
+
 std::string_view name_of(DType dtype) {
   return entry_of(dtype).name;
 }

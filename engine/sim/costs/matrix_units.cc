@@ -40,8 +40,4 @@ double product_share(std::string_view architecture, DType dtype) {
   return has_wide_loads(architecture, dtype) ? kernel_constants::kProductShare : kernel_constants::kTrainingShare;
 }
 
-double operand_bytes(DType dtype) {
-  return dtype == DType::fp4 ? 0.5 : static_cast<double>(size_of(dtype));
-}
-
 }  // namespace tandem::sim

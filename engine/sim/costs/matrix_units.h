@@ -17,7 +17,4 @@ bool has_wide_loads(std::string_view architecture, DType dtype);
 // Returns the share of the largest GEMM's rate that products reach: kernel_constants.h.
 double product_share(std::string_view architecture, DType dtype);
 
-// Returns the bytes of an operand's element.
-double operand_bytes(DType dtype);
-
 }  // namespace tandem::sim
