@@ -74,7 +74,7 @@ constexpr const char* kOwnMachine = "the machine of the trace";
 // may be meant for another machine.
 std::optional<double> simulated_ns_of(const Scenario& scenario) {
   try {
-    return static_cast<double>(run_scenario(scenario).report.summary.step_time.mean);
+    return static_cast<double>(run_scenario(scenario, {.only_report = true}).report.summary.step_time.mean);
   } catch (const SizeError& error) {
     std::cerr << "warning: " << shown(error.what()) << "; not simulated\n";
     return std::nullopt;

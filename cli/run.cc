@@ -75,6 +75,7 @@ int run(RunFlags flags) {
   const Scenario scenario = with_flags(of_file, flags.changes);
   check_traces(flags, scenario);
   flags.run.progress = progress.of_steps(scenario.name);
+  flags.run.only_report = flags.trace.empty() && !flags.details && !output.wants_page();
   RunResult result = [&] {
     const Phase phase("run " + scenario.name);
     RunResult ended = run_scenario(scenario, flags.run);
@@ -123,6 +124,8 @@ void add_changes(CLI::App& command, RunFlags& flags) {
       ->check(one_of(names_of(fidelity_words())));
   add_nccl_option(command, changes.nccl);
   command.add_flag("!--no-symmetry", changes.symmetry, "Simulate every worker, even those that do the same as others");
+  command.add_flag("!--no-steady-state", changes.steady_state,
+                   "Simulate every micro-batch, even those that repeat others");
   command.add_flag("--graphs", changes.graphs, "Launch ops that come again as one CUDA graph");
 }
 

@@ -47,7 +47,7 @@ StoredRun load_golden(const std::string& file) {
 }
 
 Report run_for_check(const CheckFlags& flags, const Scenario& scenario, ProgressLine& progress) {
-  RunOptions options;
+  RunOptions options{.only_report = true};
   options.progress = progress.of_steps(scenario.name);
   const Phase phase("run " + scenario.name);
   Report report = run_scenario(scenario, options).report;

@@ -112,6 +112,8 @@ EngineSettings read_engine(const YamlReader& map) {
         {{"all", RecordLevel::all}, {"collectives", RecordLevel::collectives}, {"steps", RecordLevel::steps}});
   }
   engine.symmetry = map.optional("symmetry").one_of<bool>({{"auto", true}, {"off", false}}, engine.symmetry);
+  engine.steady_state =
+      map.optional("steady_state").one_of<bool>({{"auto", true}, {"off", false}}, engine.steady_state);
   return engine;
 }
 

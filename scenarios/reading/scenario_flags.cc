@@ -34,6 +34,9 @@ class FlagSettings {
     }
     if (flags_.graphs) settings_.push_back({"--graphs", "engine.graphs", "true", "--graphs"});
     if (!flags_.symmetry) settings_.push_back({"--no-symmetry", "engine.symmetry", "off", "--no-symmetry"});
+    if (!flags_.steady_state) {
+      settings_.push_back({"--no-steady-state", "engine.steady_state", "off", "--no-steady-state"});
+    }
     set("--cross-device-ops", "strategy.cross_device_ops", flags_.cross_device_ops);
     set_devices();
     set("--workers", "devices.workers", flags_.workers);
@@ -53,7 +56,8 @@ class FlagSettings {
   void set_engine() {
     const std::string flag = "--engine", name = flag + " " + flags_.engine;
     settings_.push_back({name, "engine.name", flags_.engine, flag});
-    std::vector<const char*> left_out{"engine.values", "engine.collectives", "engine.nccl", "engine.symmetry"};
+    std::vector<const char*> left_out{"engine.values", "engine.collectives", "engine.nccl", "engine.symmetry",
+                                      "engine.steady_state"};
     if (!engine_info(flags_.engine).graphs) left_out.push_back("engine.graphs");
     for (const char* key : left_out) {
       if (is_stated(key)) settings_.push_back({name, key, "~", flag});

@@ -24,7 +24,7 @@ struct ScenarioFlags {
   std::string collectives{};
   std::map<std::string, std::string> nccl{};  // override those of the scenario
   bool graphs = false;                        // true: even where the scenario does not ask for them
-  bool symmetry = true;                       // false: even where the scenario leaves it to the engine
+  bool symmetry = true, steady_state = true;  // false: even where the scenario leaves it to the engine
   std::shared_ptr<const Topology> topology{};
 };
 

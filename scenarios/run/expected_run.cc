@@ -16,6 +16,7 @@ void add_expectation(Report& measured, const Scenario& scenario, const ScenarioF
   if (joined_job() != nullptr) predicting.workers = std::to_string(measured.workers);  // that the launch has started
   RunOptions prediction = options;
   prediction.measures_scaling = false;
+  prediction.only_report = true;
   prediction.progress = {};
   try {
     const Report expected = run_scenario(with_flags(scenario, predicting), prediction).report;

@@ -17,6 +17,7 @@
 #include "scenarios/reading/scenario_rules.h"
 #include "scenarios/run/parallel_training.h"
 #include "scenarios/run/run_facts.h"
+#include "scenarios/run/steady_state.h"
 #include "scenarios/run/training.h"
 #include "scenarios/workloads/trace_replay.h"
 #include "strategies/base/errors.h"
@@ -174,33 +175,54 @@ std::vector<TrainingResult> train_all(const Job& job, Engine& engine, SizeCheck&
   }
 }
 
-RunResult run_job(const Job& job, const RunOptions& options) {
-  const std::optional<MemoryNeed> memory = job.models_machine ? memory_need(job) : std::nullopt;
-  check_memory(job, memory);
+// Runs `part`, which is `job` or does in fewer passes what it does, and reports on `job`.
+RunResult run_part(const Job& part, const Job& job, const RunOptions& options) {
   tell_phase({.text = "estimates what it needs"});
   SizeCheck size(
-      job, has_symmetry(job, options), [&job] { return records_of_a_step(job); }, options.memory_share);
+      part, has_symmetry(part, options), [&part] { return records_of_a_step(part); }, options.memory_share);
   size.before_run();
-  state_to_job(job.scenario);
+  state_to_job(part.scenario);
   tell_phase({.text = "prepares the engine"});
-  const std::unique_ptr<Engine> engine = open(job, options);
+  const std::unique_ptr<Engine> engine = open(part, options);
   const Capabilities& capabilities = engine->capabilities();
-  check_capabilities(job, capabilities);
+  check_capabilities(part, capabilities);
   RunResult result{.report = {}, .timeline = {}, .topology = job.scenario.topology};
-  MeasuredSteps measured(job.scenario, options.progress);
-  result.report = merged(train_all(job, *engine, size, measured, result.timeline), job);
-  result.report.memory = memory;
+  MeasuredSteps measured(part.scenario, options.progress);
+  result.report = merged(train_all(part, *engine, size, measured, result.timeline), part);
   if (!capabilities.deterministic) result.report.machine_use = measured.machine_use();
   add_facts(result.report, job, capabilities, result.timeline);
   for (const WorkerSpec& task : job.tasks) result.machines.push_back(task.topology_worker);
   return result;
 }
 
+// Runs as few passes of each step as show what the others do; nothing where they do not.
+std::optional<RunResult> run_steady_state(const Job& job, const RunOptions& options) {
+  if (!options.only_report || options.schedule_seed) return std::nullopt;
+  for (std::optional<FewerPasses> fewer = fewer_passes(job); fewer; fewer = fewer_passes(job, 2 * fewer->passes)) {
+    RunResult result = run_part(job_of(fewer->scenario), job, options);
+    const auto whole = continued_summary(result.report.summary, result.timeline, *fewer);
+    if (!whole) continue;
+    result.report.summary = *whole;
+    result.report.notes.push_back(note_of(*fewer, job));
+    return result;
+  }
+  return std::nullopt;
+}
+
+RunResult run_job(const Job& job, const RunOptions& options) {
+  const std::optional<MemoryNeed> memory = job.models_machine ? memory_need(job) : std::nullopt;
+  check_memory(job, memory);
+  std::optional<RunResult> result = run_steady_state(job, options);
+  if (!result) result = run_part(job, job, options);
+  result->report.memory = memory;
+  return std::move(*result);
+}
+
 // Returns the throughput of one replica with its share of the batch; 0 if it needs more memory than there is.
 double throughput_alone(const Job& job, int replicas) {
   try {
     const Scenario alone = one_replica_of(job.scenario, replicas);
-    return run_job(job_of(alone), {}).report.throughput();
+    return run_job(job_of(alone), {.only_report = true}).report.throughput();
   } catch (const MemoryError&) {
     return 0;
   }

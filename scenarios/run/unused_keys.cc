@@ -137,6 +137,10 @@ std::string why_symmetry(const Run& run) {
   return run.job.engine.symmetry ? "" : run.engine_text() + " runs every worker";
 }
 
+std::string why_steady_state(const Run& run) {
+  return run.job.models_machine ? "" : run.engine_text() + " runs every pass";
+}
+
 std::string why_no_values(const Run& run) {
   const bool is_asked = run.job.scenario.engine.values == ValueMode::real;
   return is_asked && !run.learns() ? "this workload computes no values that a report has" : "";
@@ -181,6 +185,7 @@ constexpr Rule kRules[] = {
     {"engine.collectives", why_collectives},
     {"engine.graphs", why_graphs},
     {"engine.symmetry", why_symmetry},
+    {"engine.steady_state", why_steady_state},
     {"devices.chief", why_chief},
     {"topology.cluster.workers", why_workers},
     {"workload.spread", why_spread},
@@ -220,7 +225,8 @@ std::string key_as_given(const Scenario& scenario, const std::string& key) {
 // Another engine than the scenario's takes none of these keys from it.
 void find_keys_of_other_engine(const Run& run, UnusedKeys& unused) {
   const std::map<std::string, std::string>& flags = run.job.scenario.flags;
-  for (const char* key : {"engine.values", "engine.collectives", "engine.nccl", "engine.symmetry"}) {
+  for (const char* key :
+       {"engine.values", "engine.collectives", "engine.nccl", "engine.symmetry", "engine.steady_state"}) {
     const auto flag = flags.find(key);
     if (flag == flags.end() || flag->second != flags.at("engine.name")) continue;
     unused.add(key, fmt::format("it is for the scenario's own engine, and this is {}", run.engine_text()));

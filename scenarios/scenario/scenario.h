@@ -97,7 +97,8 @@ struct EngineSettings {
   std::map<std::string, std::string> nccl{};  // see EngineOptions::nccl
   bool graphs = false;                        // sequences of ops that repeat are launched as one graph
   RecordLevel records = RecordLevel::all;
-  bool symmetry = true;  // simulations: some workers may represent others that do the same
+  bool symmetry = true;      // simulations: some workers may represent others that do the same
+  bool steady_state = true;  // simulations: passes of a step that repeat one another may be simulated in part
 };
 
 struct DeviceSettings {

@@ -8,6 +8,7 @@
 #include "scenarios/estimates/run_size.h"
 #include "scenarios/import/traces/trace.h"
 #include "scenarios/job/job.h"
+#include "scenarios/run/steady_state.h"
 
 namespace tandem {
 namespace {
@@ -24,10 +25,13 @@ constexpr double kFlopsOfAParameter = 6;  // likewise, for each example
 constexpr double kBytesOfAParameter = 8;  // with its gradient
 constexpr double kRecordsOfAnOp = 1.2;    // with collectives and copies
 
-double ops_of_a_step(const Scenario& scenario) {
-  if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {
+double ops_of_a_step(const Job& job) {
+  const Scenario& scenario = job.scenario;
+  if (const LayersSettings* layers = job.layers) {
     const auto count = static_cast<double>(layers->model.layers.size());
-    const int passes = layers->gradient_accumulation_steps * std::max(1, scenario.strategy.mesh.micro_batches);
+    const auto fewer = fewer_passes(job);
+    const int passes =
+        fewer ? fewer->passes : layers->gradient_accumulation_steps * std::max(1, scenario.strategy.mesh.micro_batches);
     return kOpsOfALayer * count * passes / std::max(1, scenario.strategy.mesh.pipeline);
   }
   if (const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind)) {
@@ -56,7 +60,7 @@ std::optional<PointEstimate> estimate_of(const Scenario& scenario) {
   const Job job = job_of(scenario);
   if (job.models_machine && !fits(job)) return std::nullopt;
   const bool has_values = !job.models_machine || scenario.engine.values == ValueMode::real;
-  const double ops = ops_of_a_step(scenario);
+  const double ops = ops_of_a_step(job);
   const RunSize size = size_of(job, kRecordsOfAnOp * ops, !has_values && scenario.engine.symmetry);
   const double examples = double{1} * scenario.workload.batch * scenario.steps;
   const double flops =

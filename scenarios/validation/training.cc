@@ -24,8 +24,7 @@ double simulate(const TrainingTable& table, const TrainingTable::Row& row, std::
   scenario.topology = std::move(topology);
   scenario.steps = kSteps;
   scenario.warmup_steps = kWarmupSteps;
-  RunOptions options;
-  options.measures_scaling = false;
+  const RunOptions options{.measures_scaling = false, .only_report = true};
   return run_scenario(scenario, options).report.throughput();
 }
 

@@ -121,6 +121,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
        {{"{NCCL_ALGO: Tree}", "{NCCL_ALGO: Ring}", "{NCCL_PROTO: LL}", "{NCCL_MAX_NCHANNELS: 1}",
          "{devices_per_process: 8}", "{NCCL_NVLS_ENABLE: 0}", "{NCCL_COLLNET_ENABLE: 1}"}}},
       {"engine.symmetry", {{}, "it decides how much is simulated, and changes no result: symmetry_test.cc"}},
+      {"engine.steady_state", {{}, "it decides how much is simulated, and changes no result: steady_state_test.cc"}},
       {"engine.graphs", {{"true"}}},
       {"engine.records", {{"collectives", "steps"}}},
       {"devices", {{}, is_map}},

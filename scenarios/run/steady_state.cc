@@ -1,0 +1,71 @@
+#include "scenarios/run/steady_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "reports/run/continued.h"
+#include "reports/timeline/period.h"
+
+namespace tandem {
+namespace {
+
+// How many periods a step needs beside those that fill the pipeline, by trial: two that are compared, and those in
+// which times settle and the last passes begin. Rounds of interleaved stages fill it in two.
+constexpr int kPeriodsToSee = 4;
+constexpr int kRoundsToFill = 2;
+
+bool is_pipelined(const Job& job) {
+  return job.mesh && job.mesh->micro_batches > 1;
+}
+
+int passes_of(const Job& job) {
+  return is_pipelined(job) ? job.mesh->micro_batches : job.layers->gradient_accumulation_steps;
+}
+
+// Whether what the job does is decided by times and sizes alone, and whether its passes are equal.
+bool can_repeat(const Job& job) {
+  const Scenario& scenario = job.scenario;
+  if (!job.models_machine || job.layers == nullptr || job.layers->learning || job.servers > 0) return false;
+  if (scenario.engine.values == ValueMode::real || scenario.workload.spread) return false;
+  if (scenario.engine.records != RecordLevel::all || !scenario.engine.steady_state) return false;
+  const std::int64_t replicas = job.mesh ? job.mesh->data : job.devices;
+  return scenario.workload.batch % (replicas * passes_of(job)) == 0;
+}
+
+}  // namespace
+
+std::optional<FewerPasses> fewer_passes(const Job& job, int least) {
+  if (!can_repeat(job)) return std::nullopt;
+  const int stages = job.mesh ? job.mesh->pipeline : 1;
+  const bool is_interleaved = job.mesh && job.mesh->virtual_stages > 1;
+  const int period = is_interleaved ? stages : 1;
+  const int fill = std::max(is_interleaved ? kRoundsToFill : stages, (least + period - 1) / period);
+  const int passes = (fill + kPeriodsToSee) * period, all = passes_of(job);
+  if (2 * passes > all) return std::nullopt;
+  FewerPasses fewer{.scenario = job.scenario, .passes = passes, .of = all, .period = period};
+  fewer.scenario.workload.batch = job.scenario.workload.batch / all * passes;
+  if (is_pipelined(job)) {
+    fewer.scenario.strategy.mesh.micro_batches = passes;
+  } else {
+    std::get<LayersSettings>(fewer.scenario.workload.kind).gradient_accumulation_steps = passes;
+  }
+  return fewer;
+}
+
+std::optional<Summary> continued_summary(const Summary& simulated, const Timeline& timeline, const FewerPasses& fewer) {
+  const auto shorter = without_a_period(timeline, fewer.passes, fewer.period);
+  if (!shorter) return std::nullopt;
+  return continued(simulated, summarize(*shorter, fewer.scenario.warmup_steps), fewer.periods_left_out());
+}
+
+std::string note_of(const FewerPasses& fewer, const Job& job) {
+  return fmt::format(
+      "{0}: {1} of the {2} of a step are simulated; a period of {3} repeats on every device, to the nanosecond, and is "
+      "continued for the others (engine: {{steady_state: off}} simulates all)",
+      is_pipelined(job) ? "micro-batches" : "passes over which gradients are accumulated", fewer.passes, fewer.of,
+      fewer.period);
+}
+
+}  // namespace tandem
