@@ -29,7 +29,7 @@ TEST_P(Recipes, FitTheirDevicesAndTrain) {
   const auto need = memory_need(job_of(scenario));
   ASSERT_TRUE(need.has_value());
   EXPECT_TRUE(need->fits()) << memory_text(*need);
-  const Report report = run_unscaled(scenario);
+  const Report report = run_scenario(scenario, {.measures_scaling = false, .only_report = true}).report;
   EXPECT_GT(report.throughput(), 0);
   // No layout of a recipe is far from what people reach.
   const double share = rates_of(report).mfu;  // of the peak in 16 bits
