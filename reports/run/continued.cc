@@ -1,8 +1,6 @@
 #include "reports/run/continued.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 namespace tandem {
 namespace {

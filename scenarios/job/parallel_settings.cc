@@ -74,10 +74,13 @@ std::optional<DivisionProblem> parallel_problem(const Scenario& scenario) {
   if (!strategy.division) return std::nullopt;
   const ParallelOptions options = parallel_options(scenario);
   const std::int64_t needed = options.devices();
-  if (needed != training_devices(scenario)) {
-    return DivisionProblem{
-        "strategy", fmt::format("a mesh of {} needs {} devices, found {}", mesh_text(scenario.strategy.mesh), needed,
-                                training_devices(scenario))};
+  if (const std::int64_t found = training_devices(scenario); needed != found) {
+    const std::int64_t of_replica = needed / options.data;
+    const std::string fitting = found % of_replica == 0
+                                    ? fmt::format("; data {} fits them", found / of_replica)
+                                    : fmt::format("; the {} of a replica do not divide them", of_replica);
+    return DivisionProblem{"strategy", fmt::format("a mesh of {} needs {} devices, found {}{}",
+                                                   mesh_text(scenario.strategy.mesh), needed, found, fitting)};
   }
   const Division& division = *strategy.division->how;
   if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {

@@ -24,10 +24,12 @@ int passes_of(const Job& job) {
   return is_pipelined(job) ? job.mesh->micro_batches : job.layers->gradient_accumulation_steps;
 }
 
-// Whether what the job does is decided by times and sizes alone, and whether its passes are equal.
+// Whether what the job does is decided by times and sizes alone, and whether its passes are equal. A strategy that a
+// program registers may do something else in every fourth of them.
 bool can_repeat(const Job& job) {
   const Scenario& scenario = job.scenario;
   if (!job.models_machine || job.layers == nullptr || job.layers->learning || job.servers > 0) return false;
+  if (job.strategy.is_registered) return false;
   if (scenario.engine.values == ValueMode::real || scenario.workload.spread) return false;
   if (scenario.engine.records != RecordLevel::all || !scenario.engine.steady_state) return false;
   const std::int64_t replicas = job.mesh ? job.mesh->data : job.devices;

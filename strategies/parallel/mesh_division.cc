@@ -6,6 +6,7 @@
 
 #include "strategies/base/errors.h"
 #include "strategies/parallel/layout/layer_division.h"
+#include "strategies/parallel/layout/nearest_sizes.h"
 #include "strategies/parallel/layout/range.h"
 
 namespace tandem {
@@ -20,7 +21,7 @@ std::optional<DivisionProblem> interleaving_problem(const ParallelOptions& optio
   try {
     check_interleaving(options);
   } catch (const ValueError& error) {
-    return DivisionProblem{"strategy.virtual_stages", error.what()};
+    return DivisionProblem{options.pipeline > 1 ? "strategy.micro_batches" : "strategy.virtual_stages", error.what()};
   }
   return std::nullopt;
 }
@@ -29,8 +30,9 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Paralle
   if (options.data * options.context % options.expert != 0) {
     return DivisionProblem{
         "strategy.expert",
-        fmt::format("{} devices that divide the experts do not divide the {} of data {} x context {}", options.expert,
-                    options.data * options.context, options.data, options.context)};
+        fmt::format("{} devices that divide the experts do not divide the {} of data {} x context {}; {}",
+                    options.expert, options.data * options.context, options.data, options.context,
+                    nearest_divisors(std::int64_t{options.data} * options.context, options.expert))};
   }
   return problem_at("strategy.expert", expert_problem(model, options.expert));
 }
@@ -44,12 +46,16 @@ std::optional<DivisionProblem> batch_problem(const Model& model, const ParallelO
                                        options.batch, options.data, options.micro_batches)};
   }
   if (options.batch % options.data != 0) {
-    return DivisionProblem{"strategy.data",
-                           fmt::format("{} replicas do not divide a batch of {}", options.data, options.batch)};
+    return DivisionProblem{
+        "strategy.data", fmt::format("a batch of {} does not divide among {} replicas; {}", options.batch, options.data,
+                                     nearest_multiples(options.data, options.batch))};
   }
   if (options.batch / options.data % options.micro_batches == 0) return std::nullopt;
-  return DivisionProblem{"strategy.micro_batches", fmt::format("{} micro-batches do not divide a replica's batch of {}",
-                                                               options.micro_batches, options.batch / options.data)};
+  const std::int64_t of_replica = options.batch / options.data;
+  return DivisionProblem{
+      "strategy.micro_batches",
+      fmt::format("{} micro-batches do not divide a replica's batch of {}; {}", options.micro_batches, of_replica,
+                  nearest_divisors(of_replica, options.micro_batches))};
 }
 
 // Returns the parameters in the last stage's copy of an embedding that shares its weights with a layer there.

@@ -90,9 +90,9 @@ TEST(TensorParts, MayDifferWhereTheVocabularyDoesNotDivide) {
 
 TEST(TensorParts, NeedSizesThatDivide) {
   EXPECT_EQ(*tensor_problem(sized("gpt"), 5),
-            "5 tensor-parallel devices do not divide the 24 products (heads) of layer 'block.0.scores'");
+            "5 tensor-parallel devices do not divide the 24 products (heads) of layer 'block.0.scores'; 4 or 6 do");
   EXPECT_EQ(*tensor_problem(sized("gpt", {{"hidden", 2400}, {"heads", 48}}), 64),
-            "64 tensor-parallel devices do not divide the 48 products (heads) of layer 'block.0.scores'");
+            "64 tensor-parallel devices do not divide the 48 products (heads) of layer 'block.0.scores'; 48 do");
   EXPECT_EQ(*tensor_problem(sized("resnet50"), 2),
             "model 'resnet50' does not say how its layers are split among tensor-parallel devices (`split`)");
   EXPECT_EQ(tensor_problem(sized("resnet50"), 1), std::nullopt);

@@ -301,8 +301,10 @@ double DeviceCosts::peak_flops_s(const OpCost& cost) const {
 const Figure& DeviceCosts::peak_rate(DType dtype) const {
   const auto peak = model_->peak_flops_per_s.find(dtype);
   if (peak == model_->peak_flops_per_s.end() || peak->second.value <= 0) {
-    throw ImpossibleError(fmt::format("device model '{}' has no {} rate: give it peak_flops for {} or calibrate it",
-                                      model_->name, name_of(dtype), name_of(dtype)));
+    const bool is_quantised = dtype == DType::fp8 || dtype == DType::fp4;
+    throw ImpossibleError(fmt::format("device model '{}' has no {} rate: give it peak_flops for {} or calibrate it{}",
+                                      model_->name, name_of(dtype), name_of(dtype),
+                                      is_quantised ? "; without `precision`, products keep the workload's dtype" : ""));
   }
   return peak->second;
 }

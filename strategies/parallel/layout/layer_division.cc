@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "strategies/parallel/layout/nearest_sizes.h"
 #include "strategies/parallel/layout/pipeline_schedule.h"
 #include "strategies/parallel/layout/range.h"
 #include "topologies/base/error.h"
@@ -43,8 +44,9 @@ std::int64_t rows_of(const Layer& layer) {
 std::optional<std::string> split_problem(const Layer& layer, int devices, bool unevenly) {
   const auto unless_divisible = [&](std::int64_t total, const char* what) -> std::optional<std::string> {
     if (unevenly ? total >= devices : total % devices == 0) return std::nullopt;
-    return fmt::format("{} tensor-parallel devices do not divide the {} {} of layer '{}'", devices, total, what,
-                       layer.name);
+    const std::string problem = fmt::format("{} tensor-parallel devices do not divide the {} {} of layer '{}'", devices,
+                                            total, what, layer.name);
+    return unevenly ? problem : problem + "; " + nearest_divisors(total, devices);
   };
   switch (layer.split) {
     case LayerSplit::columns:
@@ -136,7 +138,8 @@ std::optional<std::string> sequence_problem(const Model& model, int devices, int
     const std::int64_t rows = rows_of(layer) / context;
     const bool has_divided_rows = sums_output(layer) || layer.split == LayerSplit::columns;
     if (!has_divided_rows || rows % devices == 0) continue;
-    return fmt::format("{} tensor-parallel devices do not divide the {} rows of layer '{}'", devices, rows, layer.name);
+    return fmt::format("{} tensor-parallel devices do not divide the {} rows of layer '{}'; {}", devices, rows,
+                       layer.name, nearest_divisors(rows, devices));
   }
   return std::nullopt;
 }
@@ -148,7 +151,8 @@ std::optional<std::string> context_problem(const Model& model, int devices) {
     if (layer.convolution) return fmt::format("layer '{}' is a convolution, not of a sequence", layer.name);
     has_attention |= key_elements(layer) > 0;
     if (key_elements(layer) > 0 && rows_of(layer) % devices != 0) {
-      return fmt::format("{} devices do not divide the {} rows of layer '{}'", devices, rows_of(layer), layer.name);
+      return fmt::format("{} devices do not divide the {} rows of layer '{}'; {}", devices, rows_of(layer), layer.name,
+                         nearest_divisors(rows_of(layer), devices));
     }
   }
   if (has_attention) return std::nullopt;
@@ -162,8 +166,8 @@ std::optional<std::string> expert_problem(const Model& model, int devices) {
   }
   for (const Layer& layer : model.layers) {
     if (!has_experts(layer) || layer.gemm->experts % devices == 0) continue;
-    return fmt::format("{} devices do not divide the {} experts of layer '{}'", devices, layer.gemm->experts,
-                       layer.name);
+    return fmt::format("{} devices do not divide the {} experts of layer '{}'; {}", devices, layer.gemm->experts,
+                       layer.name, nearest_divisors(layer.gemm->experts, devices));
   }
   return std::nullopt;
 }

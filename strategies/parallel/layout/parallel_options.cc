@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "strategies/base/errors.h"
+#include "strategies/parallel/layout/nearest_sizes.h"
 
 namespace tandem {
 
@@ -15,8 +16,9 @@ void check_interleaving(const ParallelOptions& options) {
   if (options.micro_batches % options.pipeline != 0) {
     throw ValueError(
         fmt::format("with virtual stages, micro-batches go through the {} devices of a pipeline in "
-                    "rounds of {}; {} of them do not divide into rounds",
-                    options.pipeline, options.pipeline, options.micro_batches));
+                    "rounds of {}; {} of them do not divide into rounds, {}",
+                    options.pipeline, options.pipeline, options.micro_batches,
+                    nearest_multiples(options.pipeline, options.micro_batches)));
   }
 }
 

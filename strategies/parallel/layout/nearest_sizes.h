@@ -1,0 +1,15 @@
+// The sizes nearest to one that is refused, as the end of its message: "4 or 6 do".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tandem {
+
+// Of the numbers that divide `total`, the nearest below and above `asked`: "4 or 6 do", "1 does". Both at least 1.
+std::string nearest_divisors(std::int64_t total, std::int64_t asked);
+
+// Of the multiples of `unit`, likewise: "8 or 16 do". Both at least 1.
+std::string nearest_multiples(std::int64_t unit, std::int64_t asked);
+
+}  // namespace tandem
