@@ -27,7 +27,7 @@ ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u 
 done
 touch "$bundle/needs"
 # The first product loads cuBLAS, whose major version is CUDA's.
-sed -n 's/^libcudart\.so\./libcublas.so./p; s/^libcudart\.so\./libcublasLt.so./p' "$bundle/needs" >"$folder/loaded"
+awk -F. '/^libcudart/ { print "libcublas.so." $3; print "libcublasLt.so." $3 }' "$bundle/needs" >"$folder/loaded"
 sort -u -o "$bundle/needs" "$folder/loaded" "$bundle/needs"
 if [ -n "$mpi_part" ]; then
   mkdir "$bundle/lib/tandem"
