@@ -6,10 +6,11 @@
 
 namespace tandem {
 
-// Of the numbers that divide `total`, the nearest below and above `asked`: "4 or 6 do", "1 does". Both at least 1.
+// Names the divisors of `total` that are nearest to `asked`, below and above it: "4 or 6 do", "1 does". Both arguments
+// must be at least 1.
 std::string nearest_divisors(std::int64_t total, std::int64_t asked);
 
-// Of the multiples of `unit`, likewise: "8 or 16 do". Both at least 1.
+// Names the multiples of `unit` likewise: "8 or 16 do".
 std::string nearest_multiples(std::int64_t unit, std::int64_t asked);
 
 }  // namespace tandem
