@@ -1,18 +1,14 @@
 // A run whose passes are simulated in part ends with the figures of the run in which all of them are.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "scenarios/run/steady_state.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {
 namespace {
-
-using testing::AllOf;
-using testing::Each;
-using testing::HasSubstr;
-using testing::Not;
 
 constexpr Nanoseconds kRoundingOfAPeriod = 2;
 
@@ -25,9 +21,8 @@ struct SteadyJob {
   std::string text() const {
     return fmt::format(
         "name: steady\n"
-        "workload: {{kind: layers, model: gpt, sizes: {{layers: 8, hidden: 4096, heads: 32, tokens: 2048}}, dtype: "
-        "bf16, "
-        "{}}}\n"
+        "workload: {{kind: layers, model: gpt, sizes: {{layers: 8, hidden: 4096, heads: 32, tokens: 2048}}, "
+        "dtype: bf16, {}}}\n"
         "strategy: {}\nengine: {{name: sim}}\ntopology: {{cluster: {{node: {}, workers: {}}}}}\n"
         "devices: {{type: gpu, workers: {}, per_worker: {}}}\nsteps: 3\nwarmup_steps: 1\n",
         workload, strategy, machine, workers, workers, per_worker);
