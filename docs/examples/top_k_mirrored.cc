@@ -30,8 +30,8 @@ void launch(Op op, Device& device) {
 class TopKMirroredExtended final : public MirroredExtended {
  public:
   // Sends the share `share` of the elements of a gradient in a step; gradients of fewer than `least` elements go whole.
-  TopKMirroredExtended(Worker& worker, ReplicatedSpec spec, double share, std::int64_t least)
-      : MirroredExtended(worker, std::move(spec)),
+  TopKMirroredExtended(Worker& worker, const ReplicatedSpec& spec, double share, std::int64_t least)
+      : MirroredExtended(worker, spec),
         share_(share),
         least_(least),
         selects_(worker.capabilities().selection_kernels) {}

@@ -12,7 +12,7 @@ BackgroundJob::BackgroundJob(RunControl& control, TaskPool& pool, Worker& worker
   pool.start(job_);
 }
 
-BackgroundJob::~BackgroundJob() {
+BackgroundJob::~BackgroundJob() {  // NOLINT(bugprone-exception-escape)
   Waiter::of_this_thread().wait(*this, &waiting_, Stoppable::no);
   const std::lock_guard announced(mutex_);
 }

@@ -14,7 +14,7 @@ namespace tandem::threads {
 class BackgroundJob final : public BackgroundTask, private Wait {
  public:
   BackgroundJob(RunControl& control, TaskPool& pool, Worker& worker, std::string name, std::function<void()> function);
-  ~BackgroundJob() override;
+  ~BackgroundJob() override;  // NOLINT(bugprone-exception-escape): if it cannot wait, the end
   BackgroundJob(const BackgroundJob&) = delete;
   BackgroundJob& operator=(const BackgroundJob&) = delete;
 

@@ -29,7 +29,7 @@ void run_as_task(Waiter& waiter, const Job& job) {
   waiter.set_task(outer);
 }
 
-TaskPool::~TaskPool() {
+TaskPool::~TaskPool() {  // NOLINT(bugprone-exception-escape)
   for (const auto& thread : threads_) {
     thread->is_ending.store(true);
     thread->waiter.unpark();

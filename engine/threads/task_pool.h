@@ -30,7 +30,7 @@ void run_as_task(Waiter& waiter, const Job& job);
 class TaskPool {
  public:
   explicit TaskPool(RunControl& control) : control_(control) {}
-  ~TaskPool();
+  ~TaskPool();  // NOLINT(bugprone-exception-escape): without a thread to wait for, the end
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
 

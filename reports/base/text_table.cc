@@ -163,7 +163,7 @@ std::string interval_text(double lower, double upper) {
 }
 
 std::string csv_cell(const std::string& name) {
-  const std::string text = shown(name);
+  std::string text = shown(name);
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string cell = "\"";
   for (const char c : text) cell += c == '"' ? "\"\"" : std::string(1, c);

@@ -155,7 +155,8 @@ std::string scaling_section(const Points& points) {
                   {"strategy", "devices", "throughput", "of linear scaling", "limited by"});
   for (const auto& [strategy, scaling] : best) {
     const Series::Mark mark = scaling.size() > 1 ? Series::Mark::line : Series::Mark::dots;
-    Series throughput{.name = strategy, .points = {}, .mark = mark}, efficiency = throughput;
+    Series throughput{.name = strategy, .points = {}, .mark = mark};
+    Series efficiency{.name = strategy, .points = {}, .mark = mark};
     for (const auto& [devices, point] : scaling) {
       const double share = efficiency_of(*point, scaling);
       throughput.points.emplace_back(devices, point->throughput);

@@ -17,8 +17,8 @@ struct Block {
 
 std::vector<Block> blocks_of(Device& device, std::int64_t count) {
   std::vector<Block> blocks;
-  const auto make = [&](Shape shape) {
-    Tensor tensor = device.allocate(DType::f32, std::move(shape));
+  const auto make = [&](const Shape& shape) {
+    Tensor tensor = device.allocate(DType::f32, shape);
     launch_unmeasured(device.compute_stream(), op::fill(tensor, 0));
     return tensor;
   };

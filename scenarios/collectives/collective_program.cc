@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/engine.h"
+
 namespace tandem::collectives {
 namespace {
 

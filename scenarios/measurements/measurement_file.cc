@@ -153,7 +153,7 @@ class FileReader {
       const YamlReader stated = software.optional(key);
       const std::string text = scalar_text(stated);
       const auto digit = text.find_first_of("0123456789");
-      const std::string number =
+      std::string number =
           digit == text.npos ? "" : text.substr(digit, text.find_first_not_of("0123456789.", digit) - digit);
       if (number.find('.') != number.npos) return number;
       const bool may_be_unknown = text.empty() || text.starts_with("not stated") || text == "unknown";

@@ -90,12 +90,13 @@ Op LayerOps::product_of(LayerKernel::Part part, std::int64_t rows, const Scratch
                         const Tensor& of_weights) const {
   const std::int64_t most = std::min(scratch.left.element_count() / k_, scratch.result.element_count() / n_);
   const std::int64_t repeats = (rows + most - 1) / most;
-  Op op = product(part, rows / repeats, scratch, of_weights);
+  const std::int64_t rows_of_one = rows / repeats;
+  Op op = product(part, rows_of_one, scratch, of_weights);
   std::get<kernel::Gemm>(op.kernel).repeats = repeats;
   op.cost.flops = 2 * static_cast<double>(rows * n_) * static_cast<double>(k_);
   // Whatever is repeated or left out by a mask, each operand is moved once, and all of it.
   const auto size = static_cast<double>(size_of(scratch.left.dtype()));
-  op.cost.bytes += static_cast<double>((m_ - rows / repeats) * (n_ + k_)) * size;
+  op.cost.bytes += static_cast<double>((m_ - rows_of_one) * (n_ + k_)) * size;
   return op;
 }
 

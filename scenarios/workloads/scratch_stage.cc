@@ -92,7 +92,7 @@ ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, con
   const auto add_backward = [&](const std::vector<LayerKernel>& more) {
     for (LayerKernel kernel : more) {
       if (kernel.part == LayerKernel::Part::weight_gradient) kernel.added = added_bytes(part);
-      all[index_of(tandem::work_of(kernel.part))].push_back(std::move(kernel));
+      all[index_of(tandem::work_of(kernel.part))].push_back(kernel);
     }
   };
   if (exchanges.gathered_gradient == 0) {

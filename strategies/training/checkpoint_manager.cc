@@ -121,7 +121,7 @@ void CheckpointManager::remove(const std::vector<std::string>& names) const {
 
 std::optional<std::string> CheckpointManager::restore_or_initialize() {
   Checkpoint::require_outside_run(fmt::format("CheckpointManager::restore_or_initialize() in '{}'", directory_));
-  const std::optional<std::string> latest = latest_checkpoint();
+  std::optional<std::string> latest = latest_checkpoint();
   if (!latest) {
     if (options_.init_fn) options_.init_fn();
     return {};

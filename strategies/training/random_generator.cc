@@ -296,7 +296,7 @@ void RandomGenerator::add_to(Checkpoint& checkpoint) {
 
 // The sum over the workers, of which the first one has the last row.
 Tensor RandomGenerator::saved() {
-  const Tensor rows = state()->value();
+  Tensor rows = state()->value();
   if (here_ + 1 == streams_.size()) return rows;
   Device& host = rows.device();
   const Tensor mine = host.allocate(rows.dtype(), rows.shape());

@@ -22,7 +22,7 @@ bool holds_numbers(const Value& value) {
 }  // namespace
 
 std::vector<Device*> or_all_of(Worker& worker, std::vector<Device*> devices) {
-  return devices.empty() ? all_devices_of(worker) : devices;
+  return devices.empty() ? all_devices_of(worker) : std::move(devices);
 }
 
 std::vector<Device*> local_parameter_device(Worker& worker, const std::vector<Device*>& compute) {

@@ -121,7 +121,7 @@ void print_left_out(const BenchmarkProgram& program) {
 }
 
 int check(const std::string& stored, const std::string& path) {
-  if (constexpr std::string_view sanitizer(TANDEM_BENCHMARK_SANITIZER); !sanitizer.empty()) {
+  if (constexpr std::string_view sanitizer = TANDEM_BENCHMARK_SANITIZER; !sanitizer.empty()) {
     fmt::print("skipped: the {} sanitizer changes how often a program allocates\n", sanitizer);
     return kSkipped;
   }

@@ -24,7 +24,7 @@ TEST_P(EveryEngineEndsWhatOthersUse, AWorkerWaitsForAllThatOthersDoOnItsDevices)
   run(3, 1, [](Worker& worker) {
     Device& kept_on = worker.device({.job = "worker", .task = 2, .type = DeviceType::cpu, .index = 0});
     const auto filled = [&](double value) {
-      const Tensor made = kept_on.allocate(DType::f32, {4});
+      Tensor made = kept_on.allocate(DType::f32, {4});
       kept_on.compute_stream().launch(op::fill(made, value));
       return made;
     };

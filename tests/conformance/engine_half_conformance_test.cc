@@ -144,7 +144,7 @@ TEST_P(EveryEngine, ComputesHalvesInF32) {
   run(1, 1, [](Worker& worker) {
     Device& device = *worker.devices()[0];
     Stream& stream = device.compute_stream();
-    const auto tensor = [&](std::vector<float> values) {
+    const auto tensor = [&](const std::vector<float>& values) {
       return put_bits(worker, device, DType::bf16, bits_after_cast(worker, DType::bf16, values));
     };
     const auto values_of = [&](const Tensor& t) { return floats_of(worker, DType::bf16, get_bits(worker, t)); };

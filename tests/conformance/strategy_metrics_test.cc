@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 
 Tensor numbers(std::vector<double> values, std::optional<Shape> shape = std::nullopt, DType dtype = DType::f32) {
-  return constant(get_replica_context()->device(), std::move(values), std::move(shape), dtype);
+  return constant(get_replica_context()->device(), std::move(values), shape, dtype);
 }
 
 template <typename Update>
@@ -139,7 +139,7 @@ TEST_P(Strategies, MetricsTakeWeightsAndTypes) {
   run(1, [](Worker& worker) {
     Device& host = worker.cpu();
     const auto tensor = [&](std::vector<double> values, std::optional<Shape> shape = {}, DType dtype = DType::f32) {
-      return constant(host, std::move(values), std::move(shape), dtype);
+      return constant(host, std::move(values), shape, dtype);
     };
     metrics::Mean mean;  // of the default strategy, where everything is one replica
     EXPECT_EQ(host_number(worker, mean.result()), 0);

@@ -135,7 +135,7 @@ std::vector<std::vector<double>> steps_of(Worker& worker, DistributedIteratorV1&
 TEST_P(Strategies, DatasetsAreDealtFromAFunctionAndAsTheyAre) {
   run(2, [](Worker& worker) {
     using Steps = std::vector<std::vector<double>>;
-    const Dataset numbers = Dataset::range(5);
+    Dataset numbers = Dataset::range(5);
     const Steps dealt = {{0, 1}, {2, 3}};
     const tower::MirroredStrategy towers(worker, {.devices = device_names(worker)});
     for (const DistributedDatasetV1& dataset :

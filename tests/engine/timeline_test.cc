@@ -21,9 +21,9 @@ TEST(Timeline, NamesItsCategoriesAndKinds) {
   EXPECT_EQ(name_of(RecordKind::step), "step");
 }
 
-Record record_at(Nanoseconds start_ns, int worker, int device, int stream, std::string name) {
+Record record_at(Nanoseconds start_ns, int worker, int device, int stream, const std::string& name) {
   Record record;
-  record.name = std::move(name);
+  record.name = name;
   record.worker = worker;
   record.device = device;
   record.stream = stream;

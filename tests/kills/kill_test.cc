@@ -226,11 +226,9 @@ TEST_F(Kills, OfSeveralChecksLoseNoLineOfTheirHistory) {
 }
 
 TEST_F(Kills, OfACalibrationLeaveTheOldOrTheNewTopology) {
-  const std::vector<std::string> command = {
-      "calibrate",  "--from",   TANDEM_SOURCE_DIR "/tests/reports/nccl_tests/good/plain.txt",
-      "--topology", "dgx-a100", "-q",
-      "-o",         "m.yaml",   "--report",
-      "r.json"};
+  const std::string log = TANDEM_SOURCE_DIR "/tests/reports/nccl_tests/good/plain.txt";
+  const std::vector<std::string> command = {"calibrate", "--from", log,      "--topology", "dgx-a100",
+                                            "-q",        "-o",     "m.yaml", "--report",   "r.json"};
   ASSERT_EQ(run(command), 0) << read("v.err");
   const std::string topology = read("m.yaml"), report = read("r.json");
   kill_often("calibrate --from", command, [&](int signal, const Death&) {

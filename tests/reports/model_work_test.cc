@@ -70,7 +70,7 @@ TEST(RunRates, AreInTheTextAndTheDocument) {
   EXPECT_EQ(report_to_json(again).dump(), document.dump());
 }
 
-SweepTable swept(std::vector<Report> reports) {
+SweepTable swept(const std::vector<Report>& reports) {
   SweepTable table{.scenario = "s", .engine = "sim", .fields = {"topology"}, .points = {}};
   for (const Report& report : reports) {
     SweptPoint& point = table.points.emplace_back(swept_point(report, 8));

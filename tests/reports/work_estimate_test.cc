@@ -138,8 +138,9 @@ TEST(MixedOrder, HasEveryJobOnceAndAllSizesInEveryBeginning) {
     std::vector<std::size_t> order = mixed_order(sizes);
     if (count >= 40) {
       double sum = 0;
-      for (std::size_t i = 0; i < count / 8; ++i) sum += sizes[order[i]];
-      EXPECT_NEAR(sum / static_cast<double>(count / 8), static_cast<double>(count) / 2, static_cast<double>(count) / 8);
+      const std::size_t eighth = count / 8;
+      for (std::size_t i = 0; i < eighth; ++i) sum += sizes[order[i]];
+      EXPECT_NEAR(sum / static_cast<double>(eighth), static_cast<double>(count) / 2, static_cast<double>(count) / 8);
     }
     std::sort(order.begin(), order.end());
     for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(order[i], i);

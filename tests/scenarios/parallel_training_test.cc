@@ -26,7 +26,7 @@ Scenario uneven_digits(const std::string& strategy, int devices, MeshSettings me
       "strategy: {name: one_device}\nengine: {name: cpu}\nsteps: 8\n",
       "digits.yaml");
   scenario.strategy.name = strategy;
-  scenario.strategy.mesh = mesh;
+  scenario.strategy.mesh = std::move(mesh);
   scenario.devices = {.type = DeviceType::cpu, .per_worker = devices};
   return scenario;
 }

@@ -41,7 +41,8 @@ class PrintedCounts : public testing::Environment {
     }
   }
 };
-[[maybe_unused]] const testing::Environment* const summary = testing::AddGlobalTestEnvironment(new PrintedCounts);
+[[maybe_unused]] const testing::Environment* const printed_counts =
+    testing::AddGlobalTestEnvironment(new PrintedCounts);
 
 class TfDistribute : public testing::TestWithParam<CaseIn> {
  protected:

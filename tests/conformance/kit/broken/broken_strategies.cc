@@ -122,7 +122,7 @@ struct ThrowsInRun : Base {
 struct ReversesResults : Base {
   using Base::Base;
   Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override {
-    const Value result = Base::do_call_for_each_replica(function, arguments);
+    Value result = Base::do_call_for_each_replica(function, arguments);
     if (!result.is(ValueKind::per_replica)) return result;
     return Value::per_replica({result.parts().rbegin(), result.parts().rend()});
   }
@@ -182,7 +182,7 @@ struct MeetsInAnotherOrder : MultiWorkerMirroredExtended {
   explicit MeetsInAnotherOrder(Worker& worker) : MultiWorkerMirroredExtended(worker, MultiWorkerOptions()) {}
   Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override {
     if (first_replica_id() == 0) reduce_number(ReduceOp::sum, 1);
-    const Value result = MultiWorkerMirroredExtended::do_call_for_each_replica(function, arguments);
+    Value result = MultiWorkerMirroredExtended::do_call_for_each_replica(function, arguments);
     if (first_replica_id() != 0) reduce_number(ReduceOp::sum, 1);
     return result;
   }
