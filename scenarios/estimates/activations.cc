@@ -70,31 +70,72 @@ std::int64_t kept_output_elements(const Layer& layer, const ActivationSettings& 
   return layer.output_elements() / (sums_output(layer) ? settings.row_parts : 1);
 }
 
-// Returns the bytes that a layer keeps for one example.
-std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
-  const Layer& layer = layers[index];
-  const std::int64_t element_bytes = element_bytes_of(settings);
+std::int64_t kept_by_operations(const Layer& layer, const ActivationSettings& settings) {
   std::int64_t bytes = 0;
-  if (!settings.keeps_scores && layer.scores == Layer::Scores::read) {
-    return key_elements(layer) / settings.key_parts * element_bytes;  // without the scores
-  }
-  const bool is_quantised = settings.quantised != Quantised::none && layer.can_be_quantised();
-  if (layer.gemm && !shares_input(layers, index)) {
-    const std::int64_t elements = kept_input_elements(layer, settings);
-    bytes += !is_quantised                            ? elements * element_bytes
-             : settings.quantised == Quantised::nvfp4 ? elements / 2
-                                                      : elements;
-  }
-  if (!settings.keeps_scores && layer.scores == Layer::Scores::made) return bytes;
-  if (layer.elementwise && layer.elementwise->backward_passes > 0) bytes += layer.elementwise->elements * element_bytes;
-  if (layer.embedding) bytes += layer.embedding->rows * kIndexBytes;
-  for (const Pointwise operation : layer.then)
+  for (const Pointwise operation : layer.then) {
     bytes += kept_output_elements(layer, settings) * bytes_kept_by(operation, settings);
+  }
   return bytes;
 }
 
-bool begins_block(std::span<const Layer> layers, std::size_t index) {
-  return layers[index].block && (index == 0 || layers[index - 1].block != layers[index].block);
+// Returns the bytes of what a layer reads for one example, and of what its attention keeps of keys and values.
+std::int64_t kept_input(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
+  const Layer& layer = layers[index];
+  const std::int64_t element_bytes = element_bytes_of(settings);
+  if (!settings.keeps_scores && layer.scores == Layer::Scores::read) {
+    return key_elements(layer) / settings.key_parts * element_bytes;  // without the scores
+  }
+  if (!layer.gemm || shares_input(layers, index)) return 0;
+  const bool is_quantised = settings.quantised != Quantised::none && layer.can_be_quantised();
+  const std::int64_t elements = kept_input_elements(layer, settings);
+  return !is_quantised ? elements * element_bytes : settings.quantised == Quantised::nvfp4 ? elements / 2 : elements;
+}
+
+// Returns the bytes that a layer keeps for one example apart from its input.
+std::int64_t kept_beside_input(const Layer& layer, const ActivationSettings& settings) {
+  if (!settings.keeps_scores && layer.scores != Layer::Scores::none) return 0;
+  std::int64_t bytes = kept_by_operations(layer, settings);
+  if (layer.elementwise && layer.elementwise->backward_passes > 0) {
+    bytes += layer.elementwise->elements * element_bytes_of(settings);
+  }
+  return bytes + (layer.embedding ? layer.embedding->rows * kIndexBytes : 0);
+}
+
+std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
+  return kept_input(layers, index, settings) + kept_beside_input(layers[index], settings);
+}
+
+// Attention that is computed again finds its values, which the layers before its scores have made.
+bool has_values_of_others(std::span<const Layer> layers, std::size_t index, const Recomputation& recomputation) {
+  return layers[index].scores == Layer::Scores::read && index >= 2 && recomputation.keeps_output(index - 2);
+}
+
+// Returns the bytes that a layer keeps for one example where some layers are computed again.
+std::int64_t kept_of(std::span<const Layer> layers, std::size_t index, const Recomputation& recomputation,
+                     const ActivationSettings& settings) {
+  const Layer& layer = layers[index];
+  const std::int64_t element_bytes = element_bytes_of(settings);
+  const bool has_input = index == 0 || recomputation.keeps_output(index - 1);
+  const std::int64_t output = kept_output_elements(layer, settings) * element_bytes;
+  switch (recomputation.again(index)) {
+    case Layer::Again::nothing:
+      return (has_input ? kept_input(layers, index, settings) : 0) + kept_beside_input(layer, settings);
+    case Layer::Again::operations:
+      return (has_input ? kept_input(layers, index, settings) : 0) +
+             std::max(kept_beside_input(layer, settings), output);
+    case Layer::Again::all_but_product: {
+      const bool begins = index == 0 || layers[index - 1].block != layer.block;
+      const bool is_inside_attention = !settings.keeps_scores && layer.scores == Layer::Scores::made;
+      return (begins ? kept_input_elements(layer, settings) * element_bytes : 0) + (is_inside_attention ? 0 : output);
+    }
+    case Layer::Again::everything:
+    case Layer::Again::everything_but_output:
+      if (has_values_of_others(layers, index, recomputation)) {
+        return key_elements(layer) / settings.key_parts * element_bytes;
+      }
+      return has_input ? kept_input_elements(layer, settings) * element_bytes : 0;
+  }
+  TANDEM_UNREACHABLE("what of a layer is computed again");
 }
 
 }  // namespace
@@ -102,32 +143,29 @@ bool begins_block(std::span<const Layer> layers, std::size_t index) {
 ActivationSettings activation_settings(const LayersSettings& layers, std::int64_t examples) {
   return {.examples = examples,
           .dtype = layers.storage(),
-          .checkpointing = layers.activation_checkpointing,
+          .recomputed = layers.recomputed,
           .keeps_scores = layers.stack.keeps_scores(),
           .quantised = layers.quantised,
           .fuses_loss = layers.stack.loss == Loss::fused};
 }
 
 std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
-  const std::int64_t element_bytes = element_bytes_of(settings);
+  const Recomputation recomputation(layers, settings.recomputed);
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!settings.checkpointing || !layers[i].block) {
-      bytes += kept_by(layers, i, settings);
-    } else if (begins_block(layers, i)) {
-      bytes += kept_input_elements(layers[i], settings) * element_bytes;
-    }
-  }
+  for (std::size_t i = 0; i < layers.size(); ++i) bytes += kept_of(layers, i, recomputation, settings);
   return settings.examples * bytes;
 }
 
 std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
-  if (!settings.checkpointing) return 0;
-  std::int64_t most = 0, block = 0;
+  const Recomputation recomputation(layers, settings.recomputed);
+  std::int64_t most = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!layers[i].block || begins_block(layers, i)) block = 0;
-    if (layers[i].block) block += kept_by(layers, i, settings);
-    most = std::max(most, block);
+    std::int64_t together = 0;
+    for (const Again& again : recomputation.before(i)) {
+      together += again.with_product ? kept_by(layers, again.layer, settings)
+                                     : kept_output_elements(layers[again.layer], settings) * element_bytes_of(settings);
+    }
+    most = std::max(most, together);
   }
   return settings.examples * most;
 }

@@ -21,7 +21,7 @@ struct LayersSettings;
 struct ActivationSettings {
   std::int64_t examples = 1;
   DType dtype = DType::f32;               // of activations
-  bool checkpointing = false;             // blocks keep their inputs only, and are computed again
+  RecomputedBlocks recomputed{};          // keep their inputs only
   bool keeps_scores = true;               // of attention; false: they are computed again inside its kernels
   Quantised quantised = Quantised::none;  // inputs of such products are kept quantised
   bool fuses_loss = false;  // gradients of the loss are written over the outputs, which are all that is kept
@@ -35,7 +35,7 @@ ActivationSettings activation_settings(const LayersSettings& layers, std::int64_
 // Returns the bytes that one forward pass keeps.
 std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
 
-// Returns the bytes that one block holds while it is computed again before its backward pass; 0 without checkpointing.
+// Returns the most bytes that layers hold while they are computed again before their backward pass.
 std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
 
 // Returns the bytes of the largest layer's input and output together, without what is not kept or is kept anyway.

@@ -116,7 +116,8 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   workload.set("bucket_bytes", job.bucket_bytes).set("overlap", job.overlap);
   if (job.sequence_parallel) workload.set("sequence_parallel", true);
   if (job.overlaps_products) workload.set("overlap_products", true);
-  if (job.recompute || options.recompute) workload.set("activation_checkpointing", true);
+  const std::string recompute = options.recompute ? "true" : job.recompute;
+  if (!recompute.empty()) workload.set("activation_checkpointing", recompute);
   return workload;
 }
 

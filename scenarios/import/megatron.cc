@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "scenarios/import/megatron_flags.h"
+#include "scenarios/import/megatron_recompute.h"
 #include "scenarios/import/megatron_stages.h"
 #include "scenarios/import/models/decoder_families.h"
 
@@ -300,7 +301,7 @@ class MegatronReader {
     job_.distributed_optimizer = flags_.is_on("use_distributed_optimizer");
     job_.overlap_gather = job_.distributed_optimizer && flags_.is_on("overlap_param_gather");
     job_.scatter_gather = !flags_.is_on("no_scatter_gather_tensors_in_pipeline");
-    job_.recompute = flags_.text("recompute_granularity") == "full" || flags_.is_on("checkpoint_activations");
+    job_.recompute = recomputation_of(flags_);
     const std::string backend = flags_.text("attention_backend");
     const bool is_local = flags_.text("transformer_impl") == "local" && !flags_.is_on("use_flash_attn");
     job_.keeps_scores = backend == "unfused" || backend == "local" || (is_local && backend.empty());

@@ -20,7 +20,7 @@ struct MegatronJob {
   std::optional<std::int64_t> world{};             // devices of the job
   std::string dtype, optimizer;
   bool overlap = false;
-  bool recompute = false;
+  std::string recompute{};  // the value of activation_checkpointing, as YAML; empty: none
   bool sequence_parallel = false;
   bool scatter_gather = true;
   bool distributed_optimizer = false, overlap_gather = false;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "scenarios/import/megatron_recompute.h"
+
 namespace tandem {
 namespace {
 
@@ -15,10 +17,6 @@ constexpr std::array kNotModelled = {
     Reason{"expert_tensor_parallel_size", "experts are divided as the other layers are"},
     Reason{"cp_comm_type", "keys and values go round while the products run (p2p)"},
     Reason{"fp8_param_gather", "parameters are gathered in the type of --bf16 or --fp16"},
-    Reason{"recompute_activations", "selective: only whole blocks can be computed again"},
-    Reason{"recompute_method", "every block is computed again"},
-    Reason{"recompute_num_layers", "every block is computed again"},
-    Reason{"recompute_modules", "only whole blocks can be computed again"},
     Reason{"distribute_saved_activations", "each device keeps its own activations"},
     Reason{"moe_token_dispatcher_type", "tokens go to experts and back by all-to-all (alltoall)"},
     Reason{"moe_enable_deepep", "tokens go to experts and back by all-to-all, and nothing overlaps with it"},
@@ -27,7 +25,6 @@ constexpr std::array kNotModelled = {
            "tokens go to experts and back by all-to-all, and nothing overlaps with it"},
     Reason{"moe_expert_capacity_factor", "tokens are spread over experts evenly"},
     Reason{"moe_pad_expert_input_to_capacity", "tokens are spread over experts evenly"},
-    Reason{"moe_layer_recompute", "only whole blocks can be computed again"},
     Reason{"moe_permute_fusion", "tokens are copied to experts and back by kernels of their own"},
     Reason{"moe_router_fusion", "the router is a product and a softmax"},
     Reason{"deterministic_mode", "slower kernels that give equal results"},
@@ -127,6 +124,11 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "decoder_first_pipeline_num_layers",
     "decoder_last_pipeline_num_layers",
     "recompute_granularity",
+    "recompute_activations",
+    "recompute_method",
+    "recompute_num_layers",
+    "recompute_modules",
+    "moe_layer_recompute",
     "checkpoint_activations",
     "bf16",
     "fp8",
@@ -361,8 +363,9 @@ std::optional<std::string> why_not_modelled(const Flag& flag) {
     if (is_one && flag.name.ends_with("_size")) return std::nullopt;  // one device divides nothing
     return std::string(found->second);
   }
-  if (flag.name == "recompute_granularity" && flag.value == "selective")
-    return "only whole blocks can be computed again";
+  if (const std::string kept = unknown_modules(flag); flag.name == "recompute_modules" && !kept.empty()) {
+    return kept + ": kept, as other layers";
+  }
   if (is_known(flag.name)) return std::nullopt;
   return "not known here; what it changes is left out";
 }

@@ -41,7 +41,8 @@ ConditionValue overlap_value(const Scenario& scenario) {
   return layers_of(scenario).overlap ? 1.0 : 0.0;
 }
 ConditionValue checkpointing_value(const Scenario& scenario) {
-  return layers_of(scenario).activation_checkpointing ? 1.0 : 0.0;
+  const LayersSettings& layers = layers_of(scenario);
+  return layers.recomputed.any || has_recomputed_layers(layers.model) ? 1.0 : 0.0;
 }
 ConditionValue dtype_value(const Scenario& scenario) {
   return std::string(name_of(layers_of(scenario).dtype));

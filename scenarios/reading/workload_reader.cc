@@ -12,6 +12,7 @@
 #include "scenarios/import/traces/trace.h"
 #include "scenarios/model/layer_reader.h"
 #include "scenarios/model/model_reader.h"
+#include "scenarios/reading/recomputation_reader.h"
 #include "scenarios/scenario/named_files.h"
 #include "scenarios/scenario/shared_parts.h"
 #include "scenarios/workloads/computed/computed_model.h"
@@ -148,7 +149,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
   layers.overlap_products = map.optional("overlap_products").boolean(false);
   layers.sequence_parallel = map.optional("sequence_parallel").boolean(false);
   layers.gradient_accumulation_steps = map.optional("gradient_accumulation_steps").integer(1, kMostBatch, 1);
-  layers.activation_checkpointing = map.optional("activation_checkpointing").boolean(false);
+  read_recomputation(map.optional("activation_checkpointing"), layers);
   constexpr std::int64_t kMostOfEpoch = 1'000'000'000'000'000;
   layers.epoch = map.optional("epoch").whole_number(1, kMostOfEpoch, 0);
   const YamlReader variables = map.optional("variables");
@@ -165,12 +166,6 @@ void check_accumulation(const YamlReader& map, const LayersSettings& layers, int
     map.optional("gradient_accumulation_steps")
         .error(fmt::format("{} passes over a batch of {} leave some without an example",
                            layers.gradient_accumulation_steps, batch));
-  }
-  const std::vector<Layer>& all = layers.model.layers;
-  const bool has_blocks = std::any_of(all.begin(), all.end(), [](const Layer& layer) { return !!layer.block; });
-  if (layers.activation_checkpointing && !has_blocks && !all.empty()) {
-    map.optional("activation_checkpointing")
-        .error(fmt::format("computes again the groups that repeat; model '{}' has none", layers.model.name));
   }
 }
 

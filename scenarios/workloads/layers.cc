@@ -14,6 +14,7 @@ LayersWorkload::LayersWorkload(std::unique_ptr<TrainableModel> model, bool varia
                                Strategy& strategy)
     : model_(std::move(model)),
       settings_(model_->settings()),
+      recomputation_(model_->model().layers, settings_.recomputed),
       variables_are_tensors_(variables_are_tensors),
       global_batch_(global_batch),
       strategy_(strategy) {}
@@ -221,9 +222,8 @@ void LayersWorkload::backward(Replica& replica, const Pass& pass) {
 
 void LayersWorkload::layer_backward(const Replica& replica, const Pass& pass, std::size_t layer) const {
   StageModel& computation = *replica.computation;
-  const auto block = settings_.activation_checkpointing ? block_ending_at(layers(), layer) : std::nullopt;
-  for (std::size_t i = block.value_or(layer + 1); i <= layer; ++i) {
-    compute_forward(computation, i, pass, tensors(replica, i));
+  for (const Again& again : recomputation_.before(layer)) {
+    compute_again(computation, again, pass, tensors(replica, again.layer));
   }
   const LayerTensors mine = tensors(replica, layer);
   compute_gradients(computation, layers(), layer, pass, mine);

@@ -68,6 +68,7 @@ class LayersWorkload final : public Workload {
 
   std::unique_ptr<TrainableModel> model_;
   const TrainingSettings& settings_;
+  Recomputation recomputation_;
   bool variables_are_tensors_;
   int global_batch_;
   Strategy& strategy_;

@@ -72,6 +72,10 @@ struct Layer {
   // The role of one of the two batched products of attention: the first makes scores, which softmax follows; the second
   // reads the result as its left operand.
   enum class Scores : std::uint8_t { none, made, read };
+  // How much of a layer of a repeated group is computed again before the backward pass, so that it need not be kept:
+  // the `operations` after the product, whose results are not kept; all but the product, whose result alone is kept;
+  // `everything`; or everything, where the output is kept all the same, because the next layer is not computed again.
+  enum class Again : std::uint8_t { nothing, operations, all_but_product, everything, everything_but_output };
   // The copy of the outermost repeated group to which a layer belongs.
   struct Block {
     std::string group{};
@@ -91,6 +95,7 @@ struct Layer {
   Split split = Split::none;
   Scores scores = Scores::none;
   std::optional<Block> block{};
+  Again again = Again::nothing;  // as the training, not the model, says
 
   std::int64_t parameters() const;
   bool has_weights() const;      // whether its product's right operand is among its parameters

@@ -18,6 +18,7 @@ ShardedTraining::ShardedTraining(Worker& worker, TrainableModel& model, const Pa
       model_(model),
       settings_(model.settings()),
       options_(options),
+      recomputation_(model.model().layers, settings_.recomputed),
       mesh_(worker, devices_in_sync(worker), {{.name = kDataAxis, .size = options.data}}),
       group_(worker, mesh_.communicator(0, kDataAxis)) {
   divide_into_units();
@@ -33,15 +34,15 @@ std::size_t ShardedTraining::table() const {
       layers().begin());
 }
 
-// A unit is closed once it holds bucket_bytes; the layers without parameters after it belong to it as well. A block
-// that is really computed again needs its parameters at the same time.
+// A unit is closed once it holds bucket_bytes; the layers without parameters after it belong to it as well. Layers
+// that are really computed again together need their parameters at the same time.
 void ShardedTraining::divide_into_units() {
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.storage()));
   units_.push_back({});
   for (std::size_t i = 0; i < layers().size(); ++i) {
     const Layer& layer = layers()[i];
-    const bool is_inside_block = i > 0 && layer.block && layer.block == layers()[i - 1].block;
-    const bool may_close = !(is_inside_block && settings_.activation_checkpointing && model_.has_values());
+    const bool is_with_last = i > 0 && recomputation_.first_of(i) == recomputation_.first_of(i - 1);
+    const bool may_close = !(is_with_last && model_.has_values());
     const bool is_full = layer.parameters() > 0 && units_.back().count * element_bytes >= settings_.bucket_bytes;
     if (is_full && may_close) units_.push_back({});
     places_.push_back({.unit = static_cast<int>(units_.size()) - 1, .first = units_.back().count});
@@ -179,10 +180,10 @@ void ShardedTraining::backward(const Replica& replica, const Pass& pass) const {
 void ShardedTraining::layer_backward(const Replica& replica, Pass pass, std::size_t layer, const Tensor& unit,
                                      const Tensor& gradients) const {
   pass.is_first = pass.is_last = true;
-  const auto block = settings_.activation_checkpointing ? block_ending_at(layers(), layer) : std::nullopt;
-  for (std::size_t i = block.value_or(layer + 1); i <= layer; ++i) {
-    const bool is_at_hand = places_[i].unit == places_[layer].unit;
-    compute_forward(*replica.computation, i, pass, is_at_hand ? tensors(replica, i, unit, {}) : LayerTensors());
+  for (const Again& again : recomputation_.before(layer)) {
+    const bool is_at_hand = places_[again.layer].unit == places_[layer].unit;
+    compute_again(*replica.computation, again, pass,
+                  is_at_hand ? tensors(replica, again.layer, unit, {}) : LayerTensors());
   }
   compute_gradients(*replica.computation, layers(), layer, pass, tensors(replica, layer, unit, gradients));
 }

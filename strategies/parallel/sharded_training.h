@@ -58,6 +58,7 @@ class ShardedTraining final : public DividedTraining {
   TrainableModel& model_;
   const TrainingSettings& settings_;
   ParallelOptions options_;
+  Recomputation recomputation_;
   std::vector<Place> places_;  // of each layer
   std::vector<ShardedParameters::Unit> units_;
   int shared_unit_ = -1;  // the unit of the table, where other layers share its weights; -1: none

@@ -6,6 +6,7 @@
 
 #include "scenarios/estimates/activations.h"
 #include "scenarios/model/model_reader.h"
+#include "strategies/model/recomputation.h"
 #include "strategies/parallel/layout/layer_division.h"
 #include "tests/scenarios/running.h"
 #include "topologies/readers/catalog.h"
@@ -29,7 +30,7 @@ std::vector<Layer> gpt_layers(int blocks, int tensor = 1) {
 }
 
 std::int64_t bytes_of_one_block(int tensor, bool checkpointing = false) {
-  const ActivationSettings settings{.examples = kExamples, .dtype = DType::bf16, .checkpointing = checkpointing};
+  const ActivationSettings settings{.examples = kExamples, .dtype = DType::bf16, .recomputed = {.any = checkpointing}};
   return activation_bytes(gpt_layers(3, tensor), settings) - activation_bytes(gpt_layers(2, tensor), settings);
 }
 
@@ -101,8 +102,47 @@ TEST(DeviceMemory, OfADistributedOptimizerIsThatOfThePublishedTable) {
 TEST(Activations, OfACheckpointedBlockAreItsInput) {
   EXPECT_EQ(bytes_of_one_block(1, true), 2 * kTokens * kExamples * kHidden);
   EXPECT_EQ(bytes_of_one_block(8, true), 2 * kTokens * kExamples * kHidden);
-  const ActivationSettings settings{.examples = kExamples, .dtype = DType::bf16, .checkpointing = true};
+  const ActivationSettings settings{.examples = kExamples, .dtype = DType::bf16, .recomputed = {.any = true}};
   EXPECT_EQ(recomputed_bytes(gpt_layers(3), settings), bytes_of_one_block(1));
+}
+
+// Section 5 of the same: without the scores of attention, s b h (10 + 24 / t).
+TEST(Activations, OfABlockWhoseAttentionIsComputedAgainAreThoseOfThePublishedFormula) {
+  const auto bytes_of = [](int blocks, int tensor) {
+    Model model = read_model(find_data("scenarios/models/gpt.yaml"), {{"layers", blocks}});
+    EXPECT_EQ(recompute_module("core_attn", model), std::nullopt);
+    std::vector<Layer> parts;
+    for (const Layer& layer : model.layers) parts.push_back(layer_part(layer, tensor, 0));
+    return activation_bytes(parts, {.examples = kExamples, .dtype = DType::bf16});
+  };
+  constexpr std::int64_t kElements = kTokens * kExamples * kHidden;
+  for (const int tensor : {1, 2, 8}) {
+    EXPECT_EQ(bytes_of(3, tensor) - bytes_of(2, tensor), (10 + 24 / tensor) * kElements) << tensor;
+  }
+}
+
+TEST(Activations, OfBlocksOfWhichSomeAreComputedAgain) {
+  const auto bytes_of = [](const RecomputedBlocks& blocks) {
+    return activation_bytes(gpt_layers(6), {.examples = kExamples, .dtype = DType::bf16, .recomputed = blocks});
+  };
+  const std::int64_t whole = bytes_of_one_block(1), input = bytes_of_one_block(1, true);
+  const std::int64_t none = bytes_of({});
+  EXPECT_EQ(none - bytes_of({.any = true}), 6 * (whole - input));
+  EXPECT_EQ(none - bytes_of({.any = true, .first = 2}), 2 * (whole - input));
+  EXPECT_EQ(none - bytes_of({.any = true, .every = 3}), 2 * (whole - input));
+  EXPECT_EQ(none - bytes_of({.any = true, .together = 3}), 6 * whole - 2 * input);
+}
+
+// torchtitan keeps the results of every other product, those of attention, and the input of a block.
+TEST(Activations, OfABlockWhoseOperationsAreComputedAgain) {
+  const auto bytes_of = [](int blocks) {
+    Model model = read_model(find_data("scenarios/models/llama.yaml"), {{"layers", blocks}});
+    recompute_operations(model);
+    return activation_bytes(model.layers, {.dtype = DType::bf16, .keeps_scores = false});
+  };
+  // Queries, values, attention, gates, and what goes down again; keys, attention's output and `up` are lost.
+  constexpr std::int64_t kOfToken = 2 * (4096 + 4096 + 1024 + 4096 + 14336 + 4096);
+  EXPECT_EQ(bytes_of(3) - bytes_of(2), 8192 * kOfToken);
 }
 
 Scenario gpt(const std::string& strategy, const std::string& more = "", const std::string& workload = "") {

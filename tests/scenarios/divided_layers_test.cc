@@ -306,6 +306,21 @@ TEST(DividedLayers, ComputeBlocksAgain) {
   }
 }
 
+TEST(DividedLayers, ComputePartsOfBlocksAgain) {
+  for (const char* strategy : {"{name: mesh}", "{name: mirrored}", "{name: fully_sharded}"}) {
+    const double once = flops(run_blocks(strategy, 4, 1));
+    const double whole = flops(run_blocks(strategy, 4, 1, ", activation_checkpointing: true"));
+    const auto share = [&](const std::string& what) {
+      return (flops(run_blocks(strategy, 4, 1, ", activation_checkpointing: " + what)) - once) / (whole - once);
+    };
+    EXPECT_NEAR(share("{every: 2}"), 0.5, 1e-9) << strategy;
+    EXPECT_NEAR(share("{first: 1}"), 1.0 / 8, 1e-9) << strategy;
+    EXPECT_NEAR(share("{together: 2}"), 1, 1e-9) << strategy;
+    EXPECT_NEAR(share("{layers: [outer]}"), 4.0 / 6, 0.01) << "of six products of equal size, and small ones";
+    EXPECT_NEAR(share("{layers: [inner, outer]}"), share("{layers: [inner]}") + share("{layers: [outer]}"), 1e-9);
+  }
+}
+
 TEST(GradientAccumulation, ReducesOnceForAllPasses) {
   for (const char* strategy : {"{name: mirrored}", "{name: multi_worker_mirrored}"}) {
     const std::string one_bucket = ", bucket_bytes: 1000GB";

@@ -37,6 +37,12 @@ std::optional<std::string> computation_problem(const LayersSettings& layers) {
   if (!is_single || layers.parameter_type() != layers.storage()) {
     return "values are computed in f32 or f64, parameters in the same type";
   }
+  const auto discards = [](const Layer& layer) {
+    return layer.again == Layer::Again::operations || layer.again == Layer::Again::all_but_product;
+  };
+  if (std::ranges::any_of(layers.model.layers, discards)) {
+    return "layers that are computed are computed again as a whole, with what follows their products";
+  }
   if (layers.variables_are_tensors) return "parameters that are computed are variables by bucket";
   if (auto problem = flow_problem(layers.model)) return problem;
   const std::optional<Layer::Embedding>& table = layers.model.layers.front().embedding;

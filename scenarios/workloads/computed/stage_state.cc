@@ -16,27 +16,19 @@ Tensor Kept::at(const Pass& pass) const {
 
 StageState::StageState(const Model& model, const TrainingSettings& training, const ComputedSettings& settings,
                        const std::vector<LayerFlow>& flows, const StagePart& part, Device& device)
-    : model_(model),
-      training_(training),
-      settings_(settings),
-      flows_(flows),
-      part_(part),
-      device_(device),
-      dtype_(training.storage()) {
+    : model_(model), settings_(settings), flows_(flows), part_(part), device_(device), dtype_(training.storage()) {
   for (std::size_t i = part.first; i < part.end; ++i) {
     layers_.push_back(divided_layer(model.layers[i], part.division, part.tensor_part));
   }
+  recomputation_.emplace(layers_, training.recomputed);
   if (is_last()) losses = device.allocate(dtype_, {part.passes});
 }
 
 Kept StageState::keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output) {
-  const std::size_t index = part_.first + layer;
-  const auto block_ends = block_ending_at(model_.layers, index);
-  const bool stays = !training_.activation_checkpointing || !whole(layer).block || (is_output && block_ends);
+  const Layer::Again again = recomputation_->again(layer);
+  const bool stays = again == Layer::Again::nothing || (is_output && again == Layer::Again::everything_but_output);
   if (stays) return {device_, dtype, part_, rows, columns, false};
-  std::size_t first = index;
-  while (first > 0 && model_.layers[first - 1].block == whole(layer).block) --first;
-  Kept& shared = recomputed_[{index - first, kept_[index]++, rows, columns}];
+  Kept& shared = recomputed_[{layer - recomputation_->first_of(layer), kept_[layer]++, rows, columns}];
   if (!shared) shared = {device_, dtype, part_, rows, columns, true};
   return shared;
 }

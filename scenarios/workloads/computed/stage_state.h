@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -82,15 +83,15 @@ class StageState {
   int place(int producer) const { return producer < static_cast<int>(part_.first) ? kNoLayer : producer; }
 
   const Model& model_;
-  const TrainingSettings& training_;
   const ComputedSettings& settings_;
   const std::vector<LayerFlow>& flows_;
   StagePart part_;
   Device& device_;
   DType dtype_;
   std::vector<Layer> layers_;
+  std::optional<Recomputation> recomputation_{};
   std::map<std::pair<Use, int>, Tensor> scratch_;
-  // By the layer's place in its block, number and size.
+  // By the layer's place among those that are computed again with it, number and size.
   std::map<std::tuple<std::size_t, int, std::int64_t, std::int64_t>, Kept> recomputed_;
   std::map<std::size_t, int> kept_;                 // how many, by layer
   std::map<std::pair<int, int>, Tensor> outputs_;   // by producer and pass

@@ -16,10 +16,9 @@ struct LayerExchanges {
   // With sequence parallelism: the input, gathered forward and again backward, and the gradient of the output. That is
   // gathered after the gradients of what follows the sum, which is done to the device's rows only.
   std::int64_t gathered_input = 0, gathered_again = 0, gathered_gradient = 0;
-  std::int64_t keys = 0;                         // or values, which a sequence's devices exchange
-  std::int64_t dispatched = 0, combined = 0;     // tokens that go to the devices with the experts, and back
-  std::optional<std::size_t> recomputed_from{};  // the block that ends here is computed again
-  bool with_input_gradient = true;               // false: nothing learns before the layer
+  std::int64_t keys = 0;                      // or values, which a sequence's devices exchange
+  std::int64_t dispatched = 0, combined = 0;  // tokens that go to the devices with the experts, and back
+  bool with_input_gradient = true;            // false: nothing learns before the layer
 
   // Returns the largest of these exchanges, except that of the loss.
   std::int64_t most() const;

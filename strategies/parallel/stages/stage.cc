@@ -66,6 +66,7 @@ void Stage::make_parts() {
     parts_.push_back(part);
     of_experts_.push_back(options_.expert > 1 && has_experts(layer));
   }
+  recomputation_.emplace(parts_, settings_.recomputed);
 }
 
 void Stage::make_exchanges(std::int64_t examples) {
@@ -73,10 +74,7 @@ void Stage::make_exchanges(std::int64_t examples) {
   if (!is_new) return;
   const auto first = static_cast<std::size_t>(layers_.first);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    LayerExchanges exchanges = layer_exchanges(all_layers(), first + i, parts_[i], division_, examples);
-    const auto block = block_ending_at(all_layers(), first + i);
-    if (settings_.activation_checkpointing && block) exchanges.recomputed_from = std::max(first, *block) - first;
-    entry->second.push_back(exchanges);
+    entry->second.push_back(layer_exchanges(all_layers(), first + i, parts_[i], division_, examples));
   }
 }
 
@@ -248,8 +246,12 @@ void Stage::backward(int micro_batch) {
   if (pass.is_first) parameters_->begin();
   computation_->begin_backward(pass, channels_.gradient ? channels_.gradient->receive(pass.examples) : Tensor());
   for (std::size_t i = parts_.size(); i-- > 0;) {
-    if (const auto& from = exchanges(i, pass).recomputed_from) {
-      for (std::size_t j = *from; j <= i; ++j) layer_forward(j, pass);
+    for (const Again& again : recomputation_->before(i)) {
+      if (again.with_product) {
+        layer_forward(again.layer, pass);
+      } else {
+        launch(Work::operations, again.layer, pass);
+      }
     }
     layer_backward(i, pass);
     if (pass.is_last && settings_.overlap) parameters_->reduce_from(i);

@@ -82,8 +82,9 @@ class Stage final : public StageChunk {
   Range layers_;  // of the model
   GroupCollectives* ends_;
   int live_;
-  Range rows_;                                                     // of the batch
-  std::vector<Layer> parts_;                                       // of the layers, that the device has
+  Range rows_;                // of the batch
+  std::vector<Layer> parts_;  // of the layers, that the device has
+  std::optional<Recomputation> recomputation_{};
   std::map<std::int64_t, std::vector<LayerExchanges>> exchanges_;  // by examples of a pass
   std::vector<bool> of_experts_;                                   // whether a layer's experts are divided
   std::int64_t owned_ = 0;                                         // parameters of the layers

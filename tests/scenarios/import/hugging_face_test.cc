@@ -176,7 +176,7 @@ TEST_F(HuggingFace, BecomesAScenario) {
   EXPECT_EQ(scenario.workload.batch, 16);
   EXPECT_EQ(layers.dtype, DType::bf16);
   EXPECT_EQ(layers.model.input_elements, 16);
-  EXPECT_TRUE(layers.activation_checkpointing);
+  EXPECT_TRUE(layers.recomputed.any);
   EXPECT_THAT(imported.facts, testing::Contains("parameters: 74,560"));
   EXPECT_THAT(imported.assumed, testing::Contains("machine hgx-h100 (--topology)"));
   EXPECT_THAT(imported.assumed, testing::Not(testing::Contains(HasSubstr("global batch"))));

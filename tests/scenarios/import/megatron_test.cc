@@ -39,7 +39,7 @@ TEST_F(Megatron, AScriptBecomesAScenario) {
   EXPECT_EQ(layers.dtype, DType::bf16);
   EXPECT_EQ(layers.parameter_dtype, DType::f32);
   EXPECT_TRUE(layers.overlap);
-  EXPECT_TRUE(layers.activation_checkpointing);
+  EXPECT_EQ(layers.recomputed, RecomputedBlocks{.any = true});
   EXPECT_TRUE(layers.sequence_parallel);
   EXPECT_FALSE(scenario.strategy.mesh.scatter_gather);
   EXPECT_TRUE(scenario.strategy.mesh.distributed_optimizer);
