@@ -33,6 +33,9 @@ class Communicator {
   // error of an op. Ranks of other workers that wait in the same call, or join it later, fail with it. Before the
   // deadline nobody who waits for the call counts as deadlocked.
   virtual void set_timeout(std::optional<double> timeout_s) = 0;
+  // Says that each local device has a task of its own, which calls Stream::took_part_in_launch() for every collective.
+  // Otherwise models of machines let the task that makes the call spend the launches of all local devices.
+  virtual void set_launched_apart() {}
 
   void all_reduce(Tensors buffers, Reduction reduction, Streams streams);             // in place
   void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams);  // in place at root

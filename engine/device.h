@@ -73,6 +73,9 @@ class Stream {
   virtual Event record() = 0;
   virtual void wait(const Event& event) = 0;  // later operations of this stream start after the event
   virtual void synchronize() = 0;             // blocks the calling task until everything issued so far is done
+  // Says that the calling task takes part in a call that another task issues for this stream, too: see
+  // Communicator::set_launched_apart(). Models of machines let the time of one launch pass.
+  virtual void took_part_in_launch() {}
 };
 
 // The purpose of each stream of a device; higher indices are free.

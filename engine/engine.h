@@ -79,6 +79,11 @@ struct EngineOptions {
   // same; run() may then end with RunAgain. Empty: every worker runs. Engines with EngineInfo::symmetry only; runs that
   // carry values or have a seed run every worker.
   std::vector<int> alike{};
+  // So many consecutive devices of every worker, from a multiple of that number on, are declared to do the same, each
+  // on equal parts, and to be in groups with others at the same place among theirs, or with all of them. Programs then
+  // ask Worker::runs() which of them are to be given work. Used only with `alike`, and where the machine gives each of
+  // them the same links; needs a divisor of each worker's devices.
+  int alike_devices = 1;
   // Launches a repeated series of ops of a stream as one CUDA graph. The ops are held back until somebody waits for
   // them or there are many, and leave one record; engines that model a machine leave a record for each op. Engines with
   // EngineInfo::graphs only.

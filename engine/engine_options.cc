@@ -65,6 +65,11 @@ void check_options(const EngineInfo& engine, const EngineOptions& options) {
     throw UsageError(fmt::format("{} workers are said to be alike or not, must be all {}", options.alike.size(),
                                  options.workers.size()));
   }
+  for (const WorkerSpec& worker : options.workers) {
+    if (options.alike_devices >= 1 && worker.device_count % options.alike_devices == 0) continue;
+    throw UsageError(fmt::format("blocks of {} devices that are alike do not divide the {} devices of /job:{}/task:{}",
+                                 options.alike_devices, worker.device_count, worker.job, worker.task));
+  }
   if (options.devices_in_step < 1) {
     throw UsageError(fmt::format("{} devices are in step, must be at least 1", options.devices_in_step));
   }

@@ -90,10 +90,11 @@ struct GpuUse {
 
 struct Timeline {
   std::string engine;                           // "cpu", "sim"
-  std::vector<TimelineDevice> devices;          // of the cluster; without names where another worker represents theirs
+  std::vector<TimelineDevice> devices;          // of the cluster; without names where others represent them
   std::vector<Record> records;                  // ordered by start, then worker, device, stream
   std::map<std::string, std::string> settings;  // what decided the times: network model, threads, versions
   std::vector<WorkerClass> classes{};           // empty: every worker has its own records
+  int alike_devices = 1;                        // of a worker, for which the first of them has records
   std::vector<LinkUse> links{};                 // simulations: those that carried anything
   std::vector<GpuUse> gpus{};                   // real ones, where the driver says it
   std::vector<std::string> notes;               // caveats for the reader: "extrapolated: all_reduce beyond 64 MB"

@@ -63,7 +63,7 @@ SimRun::~SimRun() {
 std::vector<HostSpec> SimRun::running_hosts() const {
   std::map<NodeIndex, int> cores;
   place_devices(options_, [&](const PlacedDevice& placed) {
-    if (runs(placed.worker)) cores[placed.node] = std::max(1, topology().device(placed.node)->cores);
+    if (runs(placed.worker, placed.id)) cores[placed.node] = std::max(1, topology().device(placed.node)->cores);
   });
   std::vector<HostSpec> hosts;
   for (const auto& [node, count] : cores) hosts.push_back({node, count});
@@ -234,7 +234,7 @@ Timeline SimRun::take_timeline() {
   timeline.engine = capabilities_.engine;
   timeline.devices.reserve(devices_.size());
   for (const SimDevice& device : devices_) {
-    timeline.devices.push_back({runs(device.worker()) ? device.name() : "", device.worker()});
+    timeline.devices.push_back({runs(device) ? device.name() : "", device.worker()});
   }
   timeline.records = records_.take_sorted();
   if (symmetry_) symmetry_->count_links();

@@ -94,6 +94,11 @@ Record SimStream::make_record(RecordKind kind, Category category, Name name) con
   return record;
 }
 
+// The threads of processors hand calls over to one of them.
+void SimStream::took_part_in_launch() {
+  if (thread_ == nullptr) charge_launch("collective");
+}
+
 double SimStream::charge_launch(Name what, double seconds) {
   SimTask& task = SimTask::current();
   task.last_issued = what;

@@ -43,6 +43,7 @@ class SimStream : public Stream {
   Event record() override;
   void wait(const Event& event) override;
   void synchronize() override;
+  void took_part_in_launch() override;
 
   SimDevice& sim_device() const { return device_; }
   // Makes a record of this stream in the step of the current task.

@@ -25,6 +25,7 @@ class SimWorker : public Worker, public SharedInProcess, public Tasks {
   const Capabilities& capabilities() const override { return run_.capabilities(); }
   std::span<Device* const> devices() const override { return devices_; }
   Device& cpu() override { return cpu_; }
+  bool runs(const Device& device) const override { return run_.runs(static_cast<const SimDevice&>(device)); }
   Device& device(const DeviceId& id) override;
   Nanoseconds now() override;
   Tasks& tasks() override { return *this; }

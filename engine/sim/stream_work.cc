@@ -124,8 +124,8 @@ void move_input(SimDevice& from, SimDevice& to, double bytes, Simulation::Then t
       from.id().type == DeviceType::cpu && to.id().type == DeviceType::gpu && from.worker() == to.worker();
   if (!is_loaded_for) return move_bytes(from, to, bytes, true, std::move(then));
   SimRun& run = from.run();
+  if (run.symmetry() != nullptr) return run.symmetry()->load(from, to, bytes, std::move(then));
   const NodeIndex memory = run.nearest_processor(to.node());
-  if (run.symmetry() != nullptr) return run.symmetry()->copy(from, memory, to, bytes, true, std::move(then));
   run.network().transfer_over(run.simulation().platform().route(memory, to.node()), {from.node(), to.node()}, bytes,
                               true, std::move(then));
 }
@@ -133,9 +133,7 @@ void move_input(SimDevice& from, SimDevice& to, double bytes, Simulation::Then t
 void move_bytes(SimDevice& from, SimDevice& to, double bytes, bool with_latency, Simulation::Then then) {
   SimRun& run = from.run();
   if (from.node() != to.node()) {
-    if (run.symmetry() != nullptr) {
-      return run.symmetry()->copy(from, from.node(), to, bytes, with_latency, std::move(then));
-    }
+    if (run.symmetry() != nullptr) return run.symmetry()->copy(from, to, bytes, with_latency, std::move(then));
     return run.network().transfer(from.node(), to.node(), bytes, with_latency, std::move(then));
   }
   const DeviceCosts& costs = from.costs();

@@ -50,7 +50,7 @@ std::vector<Nanoseconds> waited_by_step(std::vector<StepWait> waiting, std::size
 class DevicesCalls {
  public:
   DevicesCalls(const Timeline& timeline, const std::vector<int>& steps)
-      : represented_(workers_represented(timeline)), steps_(steps) {
+      : represented_(workers_represented(timeline)), alike_devices_(timeline.alike_devices), steps_(steps) {
     for (const auto& [sequence, ranks] : calls_of(timeline, steps)) add(ranks);
   }
 
@@ -86,12 +86,20 @@ class DevicesCalls {
     add_others(ranks, slowest);
   }
 
-  // If a record represents those of other workers, these are ranks of the same call, and wait as well.
+  // If a record represents those of other workers or devices, these may be ranks of the same call, and wait as well.
   void add_others(const CallRanks& ranks, DeviceCalls& slowest) {
-    const bool is_whole = static_cast<int>(ranks.records.size()) == ranks.records.front()->ranks;
-    for (const Record* record : ranks.records) {
+    const auto workers_of = [this](const Record* record) {
       const auto one = represented_.find(record->worker);
-      int devices = is_whole || one == represented_.end() ? 1 : one->second;
+      return one == represented_.end() ? 1 : one->second;
+    };
+    const int all = ranks.records.front()->ranks;
+    const int records = static_cast<int>(ranks.records.size());
+    int with_workers = 0;
+    for (const Record* record : ranks.records) with_workers += workers_of(record);
+    const bool has_workers = records != all && records * alike_devices_ != all;
+    const bool has_devices = records != all && (has_workers ? with_workers : records) != all;
+    for (const Record* record : ranks.records) {
+      int devices = (has_workers ? workers_of(record) : 1) * (has_devices ? alike_devices_ : 1);
       if (record->device == ranks.last->device) --devices;
       if (devices == 0) continue;
       int& known = slowest.others[record->device];
@@ -111,6 +119,7 @@ class DevicesCalls {
   }
 
   std::map<int, int> represented_;
+  int alike_devices_;
   const std::vector<int>& steps_;
   std::map<int, DeviceCalls> devices_;
   std::map<int, Nanoseconds> caused_;  // by the device that caused it

@@ -155,6 +155,7 @@ std::optional<Timeline> without_a_period(const Timeline& timeline, int passes, i
                    .records = {},
                    .settings = timeline.settings,
                    .classes = timeline.classes,
+                   .alike_devices = timeline.alike_devices,
                    .links = timeline.links,
                    .gpus = timeline.gpus,
                    .notes = timeline.notes,

@@ -50,7 +50,7 @@ Waiting waiting_of(const Timeline& timeline, const std::vector<int>& steps) {
     const auto alike = represented.find(device.worker);
     places[one.device] = static_cast<int>(waiting.ranks.size());
     waiting.ranks.push_back({.device = device.name,
-                             .devices = alike == represented.end() ? 1 : alike->second,
+                             .devices = timeline.alike_devices * (alike == represented.end() ? 1 : alike->second),
                              .waiting = one.waited() / count,
                              .transfer = one.transferred / count,
                              .caused = one.caused / count,

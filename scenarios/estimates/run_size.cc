@@ -75,13 +75,13 @@ double RunSize::areas() const {
   return kAreasOfATask * static_cast<double>(simulated);
 }
 
-RunSize size_of(const Job& job, double records_of_a_step, bool symmetry) {
+RunSize size_of(const Job& job, double records_of_a_step, Representatives representatives) {
   const Scenario& scenario = job.scenario;
-  const std::int64_t each = scenario.devices.per_worker;
+  const std::int64_t each = scenario.devices.per_worker / (representatives.devices ? job.alike_devices : 1);
   // If workers share a machine, all of them run.
   const bool share_machines = scenario.topology && job.workers > scenario.topology->worker_count();
   RunSize size{.devices = job.devices};
-  size.simulated = (symmetry && !share_machines ? simulated_workers(job) : job.workers) * each;
+  size.simulated = (representatives.workers && !share_machines ? simulated_workers(job) : job.workers) * each;
   size.records = static_cast<double>(size.simulated) * scenario.steps * records_of_a_step;
   if (scenario.engine.values == ValueMode::real) {
     size.value_bytes = static_cast<double>(size.simulated) * tensor_bytes_of_device(job);

@@ -12,7 +12,7 @@ namespace tandem {
 // The size of a simulation.
 struct RunSize {
   std::int64_t devices = 0;    // of the job
-  std::int64_t simulated = 0;  // those of workers that no other worker represents
+  std::int64_t simulated = 0;  // those that no other one represents
   double records = 0;          // that these leave in all steps
   double value_bytes = 0;      // of the simulated devices' tensors, as far as they are known; 0: they hold no values
   std::string less{};          // what needs less, for people; empty: what a scenario states
@@ -22,9 +22,13 @@ struct RunSize {
   double areas() const;      // of addresses, in the kernel's sense: stacks and the guards beside them
 };
 
-// Returns the size of a run in which a device leaves `records_of_a_step` records in a step. `symmetry` is whether
-// workers may represent others.
-RunSize size_of(const Job& job, double records_of_a_step, bool symmetry);
+// What may represent others in a run: workers, and devices of each worker.
+struct Representatives {
+  bool workers = false, devices = false;
+};
+
+// Returns the size of a run in which a device leaves `records_of_a_step` records in a step.
+RunSize size_of(const Job& job, double records_of_a_step, Representatives representatives);
 
 double bytes_of_records(double records);
 

@@ -32,11 +32,11 @@ double SizeCheck::fitting_share(const RunSize& size) const {
   return share;
 }
 
-RunSize SizeCheck::size(bool symmetry) {
-  RunSize devices = size_of(job_, 0, symmetry);
+RunSize SizeCheck::size(Representatives representatives) {
+  RunSize devices = size_of(job_, 0, representatives);
   if (devices.simulated * job_.scenario.steps <= kMany) return devices;
   if (!records_) records_ = count_records_();
-  return size_of(job_, *records_, symmetry);
+  return size_of(job_, *records_, representatives);
 }
 
 std::string SizeCheck::problem_here() const {
@@ -50,8 +50,8 @@ void SizeCheck::before_run() {
   if (!job_.models_machine) {
     problem = problem_here();
   } else {
-    problem = simulation_problem(size_of(job_, 0, symmetry_));
-    if (problem.empty()) problem = simulation_problem(size(symmetry_));
+    problem = simulation_problem(size_of(job_, 0, representatives_));
+    if (problem.empty()) problem = simulation_problem(size(representatives_));
   }
   if (!problem.empty()) throw refusal(job_.scenario, problem);
 }
@@ -59,7 +59,7 @@ void SizeCheck::before_run() {
 void SizeCheck::before_next_run() {
   begun_ = 0;
   if (most_ > 0) return;
-  const RunSize all = size(false);
+  const RunSize all = size({});
   problem_ = simulation_problem(all);
   if (problem_.empty()) return;
   most_ = std::max(1, static_cast<int>(fitting_share(all) * job_.workers));

@@ -18,10 +18,12 @@ class SizeCheck {
   // large jobs only.
   using CountRecords = std::function<double()>;
 
-  // `symmetry` is whether workers may represent others; `memory_share` the part of this machine's memory that the run
-  // may take. The job must outlive this object.
-  SizeCheck(const Job& job, bool symmetry, CountRecords count_records, double memory_share = 1)
-      : job_(job), symmetry_(symmetry), memory_share_(memory_share), count_records_(std::move(count_records)) {}
+  // `memory_share` is the part of this machine's memory that the run may take. The job must outlive this object.
+  SizeCheck(const Job& job, Representatives representatives, CountRecords count_records, double memory_share = 1)
+      : job_(job),
+        representatives_(representatives),
+        memory_share_(memory_share),
+        count_records_(std::move(count_records)) {}
 
   // All throw SizeError, with the place in the file.
   void before_run();
@@ -31,14 +33,14 @@ class SizeCheck {
   void begin_worker();
 
  private:
-  RunSize size(bool symmetry);
+  RunSize size(Representatives representatives);
   std::optional<double> memory_bytes() const;  // that the run may take
   std::string simulation_problem(const RunSize& size) const;
   double fitting_share(const RunSize& size) const;
   std::string problem_here() const;  // for an engine that runs on this machine
 
   const Job& job_;
-  bool symmetry_;
+  Representatives representatives_;
   double memory_share_;
   CountRecords count_records_;
   std::optional<double> records_{};  // of a device in a step, once they have been counted

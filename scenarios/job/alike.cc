@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <numeric>
 
 #include "strategies/input/distributed_dataset.h"
 #include "strategies/parallel/division.h"
@@ -42,6 +43,15 @@ std::vector<int> alike_workers(const Job& job) {
     alike.push_back(known->second);
   }
   return alike;
+}
+
+int alike_devices(const Job& job) {
+  if (!job.divides_model || job.layers == nullptr || job.strategy.is_registered) return 1;
+  if (job.alike.empty() || job.mesh->devices() != job.devices) return 1;
+  const Division& division = *job.strategy.division->how;
+  const DivisionRequest request{job.layers->model, *job.layers, *job.mesh};
+  if (division.problem(request)) return 1;  // the rules refuse it
+  return std::gcd(division.alike_neighbours(request), job.scenario.devices.per_worker);
 }
 
 }  // namespace tandem

@@ -1,4 +1,5 @@
-// Finds the workers of a job that do the same, as far as the scenario tells: EngineOptions::alike.
+// Finds the workers of a job that do the same, and their devices, as far as the scenario tells: EngineOptions::alike
+// and EngineOptions::alike_devices.
 #pragma once
 
 #include <vector>
@@ -11,5 +12,8 @@ namespace tandem {
 // the batch, equal places in the model, and the same role. Returns nothing for traces, and where parameter servers
 // serve workers in the order in which they arrive.
 std::vector<int> alike_workers(const Job& job);
+// Returns how many neighbours on each worker have equal parts of the model. Strategies that a program registers may do
+// something of their own on each device.
+int alike_devices(const Job& job);
 
 }  // namespace tandem

@@ -29,6 +29,7 @@ struct Job {
   std::optional<ParallelOptions> mesh{};  // over all devices, if the strategy divides the model
   bool divides_model = false;             // false for traces, which do what was recorded
   std::vector<int> alike{};  // by worker, if the engine asks: workers with equal numbers do the same on equal shares
+  int alike_devices = 1;     // so many neighbours on a worker do the same as well
   // The workload: one of these.
   const MlpSettings* mlp = nullptr;
   const LayersSettings* layers = nullptr;

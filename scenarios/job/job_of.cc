@@ -21,7 +21,10 @@ Job job_of(const Scenario& scenario) {
   job.models_machine = job.engine.needs_topology;
   job.divides_model = job.strategy.division && job.trace == nullptr;
   if (job.strategy.division) job.mesh = parallel_options(scenario);
-  if (job.engine.symmetry) job.alike = alike_workers(job);
+  if (job.engine.symmetry) {
+    job.alike = alike_workers(job);
+    job.alike_devices = alike_devices(job);
+  }
   return job;
 }
 

@@ -41,6 +41,7 @@ EngineOptions options_of(const Job& job, const RunOptions& run_options) {
   options.graphs = asked.graphs;
   options.records = asked.records;
   if (asked.symmetry) options.alike = job.alike;
+  if (asked.symmetry && run_options.only_report) options.alike_devices = job.alike_devices;
   return options;
 }
 
@@ -131,12 +132,12 @@ double records_of_a_step(const Job& job) {
   }
 }
 
-// Returns whether workers may represent others.
-bool has_symmetry(const Job& job, const RunOptions& options) {
+Representatives representatives(const Job& job, const RunOptions& options) {
   const EngineSettings& asked = job.scenario.engine;
-  return job.engine.symmetry && asked.symmetry && !options.schedule_seed &&
-         asked.values.value_or(ValueMode::none) == ValueMode::none &&
-         asked.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid;
+  const bool has_symmetry = job.engine.symmetry && asked.symmetry && !options.schedule_seed &&
+                            asked.values.value_or(ValueMode::none) == ValueMode::none &&
+                            asked.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid;
+  return {.workers = has_symmetry, .devices = has_symmetry && options.only_report};
 }
 
 // Trains one worker's part of the job.
@@ -179,7 +180,7 @@ std::vector<TrainingResult> train_all(const Job& job, Engine& engine, SizeCheck&
 RunResult run_part(const Job& part, const Job& job, const RunOptions& options) {
   tell_phase({.text = "estimates what it needs"});
   SizeCheck size(
-      part, has_symmetry(part, options), [&part] { return records_of_a_step(part); }, options.memory_share);
+      part, representatives(part, options), [&part] { return records_of_a_step(part); }, options.memory_share);
   size.before_run();
   state_to_job(part.scenario);
   tell_phase({.text = "prepares the engine"});

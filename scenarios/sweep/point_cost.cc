@@ -61,7 +61,8 @@ std::optional<PointEstimate> estimate_of(const Scenario& scenario) {
   if (job.models_machine && !fits(job)) return std::nullopt;
   const bool has_values = !job.models_machine || scenario.engine.values == ValueMode::real;
   const double ops = ops_of_a_step(job);
-  const RunSize size = size_of(job, kRecordsOfAnOp * ops, !has_values && scenario.engine.symmetry);
+  const bool has_symmetry = !has_values && scenario.engine.symmetry;
+  const RunSize size = size_of(job, kRecordsOfAnOp * ops, {.workers = has_symmetry, .devices = has_symmetry});
   const double examples = double{1} * scenario.workload.batch * scenario.steps;
   const double flops =
       has_values ? kFlopsOfAParameter * tensor_bytes_of_device(job) / kBytesOfAParameter * examples : 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "strategies/base/errors.h"
 #include "strategies/parallel/layout/layer_division.h"
@@ -150,11 +151,26 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
 
 // Ranks count by stage, then replica, then part of a sequence, then part of a layer. Which experts a device has makes
 // no difference: all have equally many.
+// The places in groups of consecutive devices tell these apart, so that each of them has a partner in every other
+// group.
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
-  const int of_replica = options.context * options.tensor;
-  const int replica = rank / of_replica % options.data;
-  return {rank / (of_replica * options.data), rank % options.tensor,
-          part_of(options.batch, options.data, replica).count};
+  const int of_stage = options.data * options.context;
+  const int place = rank / options.tensor % of_stage;  // among those that have the same stage and part
+  return {rank / (options.tensor * of_stage), rank % options.tensor, place % options.context, place % options.expert,
+          part_of(options.batch, options.data, place / options.context).count};
+}
+
+// With tensor parallelism the parts of a layer; without it replicas, in groups of those that divide sequences or
+// experts.
+int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
+  const ParallelOptions& options = request.options;
+  const auto is_divided_equally = [&](const Layer& layer) { return divides_equally(layer, options.tensor); };
+  if (options.batch % options.data != 0 || !std::ranges::all_of(request.model.layers, is_divided_equally)) return 1;
+  if (options.tensor > 1) return options.tensor;
+  int neighbours = options.data * options.context;
+  if (options.context > 1) neighbours = std::gcd(neighbours, options.context);
+  if (options.expert > 1) neighbours = std::gcd(neighbours, options.expert);
+  return neighbours;
 }
 
 }  // namespace tandem

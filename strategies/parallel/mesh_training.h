@@ -44,7 +44,7 @@ class MeshTraining final : public DividedTraining {
   const MeshDivision& division_;
   MeshLayout layout_;
   std::vector<std::size_t> first_layers_;  // of the stages, followed by the number of layers
-  std::vector<DeviceStep> steps_;          // one for each local device
+  std::vector<DeviceStep> steps_;          // one for each local device that runs
   std::int64_t losses_of_step_ = 0;
 };
 

@@ -40,6 +40,10 @@ std::vector<std::int64_t> ShardedDivision::kind_of(int rank, const ParallelOptio
   return {part_of(options.batch, options.data, rank).count};
 }
 
+int ShardedDivision::alike_neighbours(const DivisionRequest& request) const {
+  return request.options.batch % request.options.data == 0 ? request.options.data : 1;
+}
+
 std::unique_ptr<DividedTraining> ShardedDivision::train(Worker& worker, TrainableModel& model,
                                                         const ParallelOptions& options) const {
   if (const auto found = problem({model.model(), model.settings(), options})) throw ValueError(found->message);

@@ -13,7 +13,7 @@ namespace tandem {
 namespace {
 
 RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry) {
-  return tandem::size_of(job_of(scenario), records_of_a_step, symmetry);
+  return tandem::size_of(job_of(scenario), records_of_a_step, {.workers = symmetry});
 }
 
 using testing::HasSubstr;
@@ -94,9 +94,9 @@ TEST(SizeCheck, RefusesWhatTheLimitOfAddressSpaceHasNoRoomFor) {
   if (!kHasAddressLimits) GTEST_SKIP() << "sanitizers need all addresses";
   const Scenario alike = data_parallel(1000, 1000 * 8, 1000);
   const AddressLimit limit(rlim_t{4} << 30);
-  SizeCheck(job_of(alike), true, [] { return 0; }).before_run();
+  SizeCheck(job_of(alike), {.workers = true}, [] { return 0; }).before_run();
   try {
-    SizeCheck(job_of(alike), false, [] { return 0; }).before_run();
+    SizeCheck(job_of(alike), {}, [] { return 0; }).before_run();
     FAIL() << "not refused";
   } catch (const SizeError& error) {
     EXPECT_THAT(error.what(), HasSubstr("8000 devices, 8000 of them simulated, need about 9.734 GB of address space"));
@@ -126,9 +126,9 @@ TEST(SizeCheck, ComputedValuesTakeMemoryOnEveryDevice) {
 
 TEST(SizeCheck, TakesNoMoreThanItsShareOfTheMemory) {
   const Scenario alike = data_parallel(100, 100 * 8, 100);
-  SizeCheck(job_of(alike), true, [] { return 0; }).before_run();
+  SizeCheck(job_of(alike), {.workers = true}, [] { return 0; }).before_run();
   EXPECT_THROW(SizeCheck(
-                   job_of(alike), true, [] { return 0; }, 1e-9)
+                   job_of(alike), {.workers = true}, [] { return 0; }, 1e-9)
                    .before_run(),
                SizeError);
 }
@@ -137,10 +137,10 @@ TEST(SizeCheck, RefusesBeforeTheRunAndCountsRecordsOfLargeJobsOnly) {
   int counted = 0;
   const auto records = [&counted](double of_a_step) { return [&counted, of_a_step] { return ++counted, of_a_step; }; };
   const Scenario alike = data_parallel(100, 100 * 8, 100);
-  SizeCheck(job_of(alike), true, records(1e15)).before_run();
+  SizeCheck(job_of(alike), {.workers = true}, records(1e15)).before_run();
   EXPECT_EQ(counted, 0);
   try {
-    SizeCheck(job_of(alike), false, records(1e15)).before_run();
+    SizeCheck(job_of(alike), {}, records(1e15)).before_run();
     FAIL() << "not refused";
   } catch (const RunError& error) {
     EXPECT_THAT(error.what(), HasSubstr("in_memory.yaml:"));
@@ -154,7 +154,7 @@ TEST(SizeCheck, AModelThatThisMachineCannotHoldForEveryDeviceIsRefused) {
       "name: large\nworkload: {kind: layers, model: bert_large, batch: 2000, dtype: f32}\nstrategy: {name: mirrored}\n"
       "engine: {name: cpu}\ndevices: {type: cpu, per_worker: 2000}\nsteps: 1\n");
   try {
-    SizeCheck(job_of(scenario), false, [] { return 0; }).before_run();
+    SizeCheck(job_of(scenario), {}, [] { return 0; }).before_run();
     FAIL() << "not refused";
   } catch (const RunError& error) {
     EXPECT_THAT(error.what(), HasSubstr("devices: 2000 devices need about "));
@@ -164,7 +164,7 @@ TEST(SizeCheck, AModelThatThisMachineCannotHoldForEveryDeviceIsRefused) {
 TEST(SizeCheck, RefusesWorkersThatTurnOutToDiffer) {
   const Scenario alike = data_parallel(100, 100 * 8, 100);
   const Job job = job_of(alike);
-  SizeCheck check(job, true, [] { return 1e15; });
+  SizeCheck check(job, {.workers = true}, [] { return 1e15; });
   check.before_run();
   for (int worker = 0; worker < 100; ++worker) check.begin_worker();
   check.before_next_run();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "engine/sim/sim_run.h"
 
@@ -19,14 +20,15 @@ bool are_different(std::vector<int> numbers) {
 CollectiveGroup::CollectiveGroup(SimRun& run, std::vector<SimDevice*> devices, Callers callers)
     : run_(run), devices_(std::move(devices)), ring_order_(devices_.size()) {
   std::vector<int> first_ranks(devices_.size());  // for each rank, the first rank of its caller
+  std::set<int> running_callers;
   for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
     const int caller = callers == Callers::workers ? devices_[rank]->worker() : static_cast<int>(rank);
     std::vector<int>& ranks = ranks_of_[caller];
     ranks.push_back(static_cast<int>(rank));
     first_ranks[rank] = ranks.front();
-    const bool runs = run.runs(devices_[rank]->worker());
+    const bool runs = run.runs(*devices_[rank]);
     places_.push_back(runs ? static_cast<int>(place_count_++) : -1);
-    if (runs && ranks.size() == 1) ++callers_;
+    if (runs && running_callers.insert(caller).second) ++callers_;
   }
   std::iota(ring_order_.begin(), ring_order_.end(), 0);
   std::stable_sort(ring_order_.begin(), ring_order_.end(), [&](int a, int b) {

@@ -25,7 +25,7 @@ class CollectiveGroup {
   const std::vector<int>& ring_order() const { return ring_order_; }
   const std::vector<int>& ranks_of(int worker) const;
   int worker_count() const { return static_cast<int>(ranks_of_.size()); }  // not for a pair
-  // Only the ranks of running workers have places in a call, which count from 0.
+  // Only the ranks of running devices have places in a call, which count from 0.
   std::size_t place_count() const { return place_count_; }
   int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }  // -1: none
   // Names a worker by the first of its devices.

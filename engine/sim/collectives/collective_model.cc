@@ -56,7 +56,7 @@ void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, Seco
                  const Simulation::Then& then) {
   auto left = std::make_shared<std::size_t>(group.place_count());
   for (const SimDevice* device : group.devices()) {
-    if (!run.runs(device->worker())) continue;
+    if (!run.runs(*device)) continue;
     const auto one_done = [left, then] {
       if (--*left == 0) then();
     };

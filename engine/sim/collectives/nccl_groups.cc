@@ -242,13 +242,14 @@ void NcclGroups::fit_to_measured(SimRun& run, Group& group, const CollectiveCall
   plan.algorithm += time->is_extrapolated ? ", extrapolated from measured times" : ", measured";
 }
 
-std::vector<symmetry::PlannedFlow> NcclGroups::planned_flows(const Group& group, const nccl::Plan& plan) {
+std::vector<symmetry::PlannedFlow> NcclGroups::planned_flows(const std::vector<NodeIndex>& gpus,
+                                                             const nccl::Plan& plan) {
   std::vector<symmetry::PlannedFlow> flows;
   flows.reserve(plan.flows.size());
   for (const nccl::Flow& flow : plan.flows) {
     if (flow.bytes < 1) continue;  // SimGrid counts whole bytes
-    const symmetry::Via via{.from = group.gpus[static_cast<std::size_t>(flow.from)],
-                            .to = group.gpus[static_cast<std::size_t>(flow.to)],
+    const symmetry::Via via{.from = gpus[static_cast<std::size_t>(flow.from)],
+                            .to = gpus[static_cast<std::size_t>(flow.to)],
                             .from_nic = flow.from_nic,
                             .to_nic = flow.to_nic};
     flows.push_back({via, flow.bytes, flow.bytes / plan.transfer_s});
@@ -263,7 +264,7 @@ NcclGroups::Playable NcclGroups::playable(SimRun& run, const CollectiveCall& cal
     made.class_flows = class_flows(run, call, group, plan, key);
     return made;
   }
-  const std::vector<symmetry::PlannedFlow> flows = planned_flows(group, plan);
+  const std::vector<symmetry::PlannedFlow> flows = planned_flows(group.gpus, plan);
   made.flows.reserve(flows.size());
   for (const auto& [via, bytes, most_bytes_per_s] : flows) {
     made.flows.push_back({{via.from, via.to}, route(run, via), bytes, most_bytes_per_s});
@@ -291,9 +292,20 @@ symmetry::CallFlows NcclGroups::class_flows(SimRun& run, const CollectiveCall& c
   symmetry::CallFlows& flows = known->second;
   if (is_new) {
     const auto& [kind, bytes, root, reduces] = key;
-    nccl::Plan whole = group.communicator->plan({kind, bytes, reduces}, root);
-    whole.transfer_s = plan.transfer_s;  // as measured
-    flows = run.symmetry()->flows_of(call.group(), planned_flows(group, whole),
+    const nccl::Plan whole = group.communicator->plan({kind, bytes, reduces}, root);
+    const auto planned = [&](int image) {
+      std::vector<NodeIndex> gpus;
+      for (const int rank : call.group().ring_order()) {
+        const SimDevice& device = *call.group().devices()[static_cast<std::size_t>(rank)];
+        gpus.push_back(run.image_of(device, image).node());
+      }
+      nccl::Plan its = image == 0 ? whole : communicators_.of(gpus).plan({kind, bytes, reduces}, root);
+      const bool is_equal =
+          its.algorithm == whole.algorithm && its.fixed_s == whole.fixed_s && its.transfer_s == whole.transfer_s;
+      its.transfer_s = plan.transfer_s;  // as measured
+      return is_equal ? planned_flows(gpus, its) : std::vector<symmetry::PlannedFlow>();
+    };
+    flows = run.symmetry()->flows_of(call.group(), planned,
                                      [&](const symmetry::Via& via, Route& into) { append_route(run, via, into); });
   }
   flows.sizes = std::move(sizes);

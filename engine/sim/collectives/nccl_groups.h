@@ -74,7 +74,7 @@ class NcclGroups {
   bool is_of_nic(LinkIndex index) const;
   // Finds out which variables this call depends on, by plans without them.
   void see_variables(SimRun& run, const Group& group, const nccl::Call& call, int root, const nccl::Plan& plan);
-  static std::vector<symmetry::PlannedFlow> planned_flows(const Group& group, const nccl::Plan& plan);
+  static std::vector<symmetry::PlannedFlow> planned_flows(const std::vector<NodeIndex>& gpus, const nccl::Plan& plan);
   static void append_route(SimRun& run, const symmetry::Via& via, Route& into);
   Network::RoutePtr route(SimRun& run, const symmetry::Via& via);
   static void play(SimRun& run, const Playable& plan, const Simulation::Then& then);

@@ -27,7 +27,7 @@ void SchedulePlayer::start_flows() {
     if (from.node() == to.node()) {
       const double seconds = from.costs().undisturbed_copy_s(flow.bytes);
       if (seconds > 0) slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, flow.bytes / seconds);
-      if (run_.runs(from.worker())) {
+      if (run_.runs(from)) {
         send(flow, false, one_done);
       } else {
         --left_;
@@ -45,18 +45,22 @@ void SchedulePlayer::start_flows() {
 
 // Starts the flows that cross links, of the whole class as one.
 void SchedulePlayer::start_class_flows(const Simulation::Then& one_done) {
-  std::vector<symmetry::PlannedFlow> flows;
-  for (const Transfer& flow : schedule_.flows) {
-    const NodeIndex from = device(flow.from).node();
-    const NodeIndex to = device(flow.to).node();
-    if (from != to) flows.push_back({.via = {.from = from, .to = to}, .bytes = flow.bytes});
-  }
-  if (flows.empty()) return;
-  left_ -= flows.size() - 1;
+  const auto planned = [this](int image) {
+    std::vector<symmetry::PlannedFlow> flows;
+    for (const Transfer& flow : schedule_.flows) {
+      const NodeIndex from = run_.image_of(device(flow.from), image).node();
+      const NodeIndex to = run_.image_of(device(flow.to), image).node();
+      if (from != to) flows.push_back({.via = {.from = from, .to = to}, .bytes = flow.bytes});
+    }
+    return flows;
+  };
+  const std::size_t on_links = planned(0).size();
+  if (on_links == 0) return;
+  left_ -= on_links - 1;
   const auto route = [this](const symmetry::Via& via, Route& into) {
     run_.simulation().platform().router().append(via.from, via.to, into);
   };
-  run_.symmetry()->start(run_.symmetry()->flows_of(group_, flows, route), one_done);
+  run_.symmetry()->start(run_.symmetry()->flows_of(group_, planned, route), one_done);
 }
 
 void SchedulePlayer::end_flows() {

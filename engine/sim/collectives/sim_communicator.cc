@@ -1,12 +1,18 @@
 #include "engine/sim/collectives/sim_communicator.h"
 
+#include <algorithm>
+
 #include "engine/sim/sim_run.h"
 
 namespace tandem::sim {
 
 SimCommunicator::SimCommunicator(SimRun& run, CollectiveGroup& group, int worker)
-    : run_(run), group_(group), worker_(worker), local_ranks_(group.ranks_of(worker)) {
-  for (const int rank : local_ranks_) local_devices_.push_back(group.devices()[static_cast<std::size_t>(rank)]);
+    : run_(run), group_(group), worker_(worker), launches_(group.ranks_of(worker).size()) {
+  for (const int rank : group.ranks_of(worker)) {
+    if (group.place_of(rank) < 0) continue;
+    local_ranks_.push_back(rank);
+    local_devices_.push_back(group.devices()[static_cast<std::size_t>(rank)]);
+  }
 }
 
 void SimCommunicator::send(const Tensor& from, int to_rank, Stream& stream) {
@@ -21,26 +27,31 @@ void SimCommunicator::receive(const Tensor& to, int from_rank, Stream& stream) {
 
 void SimCommunicator::call(const CollectiveSpec& spec, Tensors outputs, Tensors inputs, Streams streams) {
   if (streams.empty()) return;
-  issue(group_, worker_, spec, {local_ranks_, outputs, inputs, streams});
+  const bool are_paid = is_launched_apart_ && static_cast<SimStream&>(*streams.front()).thread() == nullptr;
+  issue(group_, worker_, spec, {local_ranks_, outputs, inputs, streams}, are_paid ? 0 : launches_);
 }
 
 void SimCommunicator::call_pair(CollectiveGroup& pair, int rank, const Tensor& tensor, Stream& stream) {
   const CollectiveSpec spec{
       .kind = CollectiveKind::send_receive, .dtype = tensor.dtype(), .count = tensor.element_count()};
   Stream* const only = &stream;
-  issue(pair, rank, spec, {{&rank, 1}, {&tensor, 1}, {&tensor, 1}, {&only, 1}});
+  issue(pair, rank, spec, {{&rank, 1}, {&tensor, 1}, {&tensor, 1}, {&only, 1}}, 1);
 }
 
-void SimCommunicator::issue(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands) {
-  // One launch for each device, as a group of NCCL calls costs.
+// One launch for each device costs as much as a group of NCCL calls does.
+void SimCommunicator::issue(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands,
+                            std::size_t launches) {
   std::vector<Record> records;
-  double issued_s = 0;
   for (std::size_t i = 0; i < operands.ranks.size(); ++i) {
-    auto& stream = static_cast<SimStream&>(*operands.streams[i]);
+    const auto& stream = static_cast<SimStream&>(*operands.streams[i]);
     records.push_back(
         stream.make_record(RecordKind::collective, Category::communication, record_name(spec.kind, operands.ranks[i])));
-    issued_s = stream.charge_launch(records.back().name);
   }
+  const auto stream_of = [&](std::size_t i) -> SimStream& {
+    return static_cast<SimStream&>(*operands.streams[std::min(i, operands.streams.size() - 1)]);
+  };
+  for (std::size_t i = 0; i < launches; ++i) stream_of(i).charge_launch(records.back().name);
+  const double issued_s = stream_of(0).charge_launch(records.back().name, 0);
   const std::optional<double> timeout_s = timeout_s_;  // as of this call, even if a task changes it during the yield
   run_.scheduler().yield();
   in_kernel([&] {

@@ -19,6 +19,7 @@ class SimCommunicator : public Communicator {
   std::span<const int> local_ranks() const override { return local_ranks_; }
 
   void set_timeout(std::optional<double> timeout_s) override { timeout_s_ = checked_timeout(timeout_s); }
+  void set_launched_apart() override { is_launched_apart_ = true; }
   void send(const Tensor& from, int to_rank, Stream& stream) override;
   void receive(const Tensor& to, int from_rank, Stream& stream) override;
 
@@ -31,14 +32,17 @@ class SimCommunicator : public Communicator {
   };
   void call(const CollectiveSpec& spec, Tensors outputs, Tensors inputs, Streams streams) override;
   void call_pair(CollectiveGroup& pair, int rank, const Tensor& tensor, Stream& stream);
-  void issue(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands);
+  void issue(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands,
+             std::size_t launches);
 
   SimRun& run_;
   CollectiveGroup& group_;
   int worker_;
-  std::vector<Device*> local_devices_;
+  std::size_t launches_;                // of a call: one for each rank of the worker, also those that others represent
+  std::vector<Device*> local_devices_;  // that run
   std::vector<int> local_ranks_;
   std::optional<double> timeout_s_;
+  bool is_launched_apart_ = false;
 };
 
 }  // namespace tandem::sim

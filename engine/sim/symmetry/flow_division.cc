@@ -19,7 +19,7 @@ class FlowPatterns::Division {
     for (std::size_t i = 0; i < all_.busy_.size(); ++i) place_of_[all_.busy_[i]] = static_cast<std::uint32_t>(i);
     collect_components();
     partition_ = equitable_partition(crossings_, flow_colours_, link_colours_);
-    if (split_classes(split)) return false;
+    if (all_.parts_differ_ = have_different_parts(); all_.parts_differ_ || split_classes(split)) return false;
     count();
     std::size_t first = 0;
     for (Source* source : sources_) {
@@ -108,12 +108,9 @@ class FlowPatterns::Division {
     auto last = colours_.end();  // flows of one kind often follow each other
     for (const Source* source : component) {
       for (const Pattern& pattern : source->patterns) {
-        const std::size_t width = pattern.flows.size();
         for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
-          // If there are images, each flow of an image has its own place in the work of its device.
-          const std::uint32_t colour =
-              source->classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow % width);
-          const Colour key{patterns_, colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]};
+          const Colour key{patterns_, colour_of(*source, pattern, flow % pattern.flows.size()),
+                           pattern.bytes_per_s[flow], pattern.latency_s[flow]};
           if (last == colours_.end() || last->first != key) {
             last = colours_.try_emplace(key, static_cast<std::uint32_t>(colours_.size())).first;
           }
@@ -126,6 +123,34 @@ class FlowPatterns::Division {
         ++patterns_;
       }
     }
+  }
+
+  // Whether the flows of some part of an image are in other classes than those of its first part.
+  bool have_different_parts() const {
+    std::size_t first = 0;
+    for (const Source* source : sources_) {
+      for (const Pattern& pattern : source->patterns) {
+        if (source->parts > 1 && has_different_parts(*source, pattern, first)) return true;
+        first += pattern.crossings.flows();
+      }
+    }
+    return false;
+  }
+
+  bool has_different_parts(const Source& source, const Pattern& pattern, std::size_t first) const {
+    const std::size_t part = pattern.flows.size() / source.parts;
+    std::vector<std::uint32_t> expected, found;
+    for (std::size_t flow = 0; flow < pattern.crossings.flows(); flow += part) {
+      const auto begin = partition_.flow_class.begin() + static_cast<std::ptrdiff_t>(first + flow);
+      found.assign(begin, begin + static_cast<std::ptrdiff_t>(part));
+      std::ranges::sort(found);
+      if (flow % pattern.flows.size() == 0) {
+        expected = found;
+      } else if (found != expected) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // Splits the classes of workers whose members' flows are in different classes.

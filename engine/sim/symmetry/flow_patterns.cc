@@ -11,11 +11,14 @@
 
 namespace tandem::sim::symmetry {
 
-int FlowPatterns::source(const std::u32string& name, std::vector<int> classes) {
+int FlowPatterns::source(const std::u32string& name, std::vector<int> classes, int parts) {
   const auto [known, is_new] = names_.try_emplace(name, static_cast<int>(sources_.size()));
   if (is_new) {
     const int images = classes.empty() ? 1 : classes_.size(classes.front());
-    sources_.push_back({.classes = std::move(classes), .images = images, .component = known->second});
+    sources_.push_back({.classes = std::move(classes),
+                        .images = images,
+                        .parts = static_cast<std::size_t>(parts),
+                        .component = known->second});
   }
   return known->second;
 }
@@ -109,7 +112,7 @@ void FlowPatterns::clear() {
   busy_.clear();
   is_busy_.clear();
   stands_for_others_.clear();
-  is_outdated_ = has_new_busy_links_ = has_components_ = has_larger_components_ = false;
+  is_outdated_ = parts_differ_ = has_new_busy_links_ = has_components_ = has_larger_components_ = false;
 }
 
 // A link that the form `now` leaves out, because another link of its class stands for it, carries no flow of a new
@@ -185,17 +188,16 @@ bool FlowPatterns::add_apart() {
 
 bool FlowPatterns::make_apart(const Source& source, Pattern& pattern) const {
   if (std::ranges::any_of(pattern.crossings.links, [this](std::uint32_t link) { return is_busy_[link]; })) return false;
-  const std::size_t width = pattern.flows.size();
-  for (std::size_t flow = width; flow < pattern.crossings.flows(); ++flow) {
-    if (pattern.bytes_per_s[flow] != pattern.bytes_per_s[flow % width]) return false;
-    if (pattern.latency_s[flow] != pattern.latency_s[flow % width]) return false;
+  const std::size_t width = pattern.flows.size(), part = width / source.parts;
+  for (std::size_t flow = part; flow < pattern.crossings.flows(); ++flow) {
+    if (pattern.bytes_per_s[flow] != pattern.bytes_per_s[flow % part]) return false;
+    if (pattern.latency_s[flow] != pattern.latency_s[flow % part]) return false;
   }
   ClassFlows class_flows;
   std::map<std::tuple<std::uint32_t, double, double>, std::size_t> seen;
   for (std::size_t flow = 0; flow < width; ++flow) {
-    const auto colour = source.classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow);
-    const auto [known, is_new] =
-        seen.try_emplace({colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]}, class_flows.size());
+    const auto [known, is_new] = seen.try_emplace(
+        {colour_of(source, pattern, flow), pattern.bytes_per_s[flow], pattern.latency_s[flow]}, class_flows.size());
     if (!is_new) {
       class_flows[known->second].members.push_back(static_cast<std::uint32_t>(flow));
       continue;
@@ -229,6 +231,7 @@ bool FlowPatterns::update(const Split& split) {
   if (divide(keep)) return true;
   if (!std::exchange(has_components_, true)) {
     splits.clear();
+    parts_differ_ = false;
     for (Source& source : sources_) source.is_divided = false;
     if (divide(keep)) return true;
   }

@@ -2,7 +2,9 @@
 //
 //   source     what starts flows again and again: a copy from one place of a machine to another, a group of devices. On
 //              so many *images*: on each member of a class, or once, where a group has all members of its classes
-//   pattern    flows that a source starts together: the same ones on each image
+//   pattern    flows that a source starts together: the same ones on each image. Where devices of a worker represent
+//              others, an image has *parts*: the flows of the devices that run, and those of the devices that do the
+//              same, one part after the other
 //   component  sources that have been under way at the same time, directly or through others: no flow ever shares a
 //   link
 //              with one of another component
@@ -61,8 +63,8 @@ class FlowPatterns {
   FlowPatterns(const Topology& topology, const WorkerClasses& classes) : topology_(topology), classes_(classes) {}
 
   // Returns the source of this name, a new one if there is none yet. `classes`: the classes whose members have one
-  // image each; empty: there is one image.
-  int source(const std::u32string& name, std::vector<int> classes);
+  // image each; empty: there is one image. `parts`: of each image.
+  int source(const std::u32string& name, std::vector<int> classes, int parts);
   const std::vector<int>& classes_of(int source) const { return sources_[static_cast<std::size_t>(source)].classes; }
   // Returns the pattern of a source that has these flows on one image. If it is new, calls `route` for all flows of all
   // images.
@@ -73,9 +75,11 @@ class FlowPatterns {
 
   bool is_outdated() const { return is_outdated_; }
   // Divides all flows anew. Returns false if flows of equal images fell into different classes; `split` has then been
-  // called for the classes of workers concerned, with a part for each of their members.
+  // called for the classes of workers concerned, with a part for each of their members. Returns false as well, and
+  // calls nothing, if those of equal parts did: see parts_differ().
   using Split = std::function<void(int worker_class, std::span<const std::uint32_t> part_of_member)>;
   bool update(const Split& split);
+  bool parts_differ() const { return parts_differ_; }
   // Each update makes new ones; the old ones stay what they were.
   const std::shared_ptr<const ClassFlows>& class_flows(int source, int pattern) const {
     return sources_[static_cast<std::size_t>(source)].patterns[static_cast<std::size_t>(pattern)].class_flows;
@@ -101,6 +105,7 @@ class FlowPatterns {
   struct Source {
     std::vector<int> classes;
     int images = 1;
+    std::size_t parts = 1;     // of an image
     int concurrent_calls = 1;  // the most that were under way at the same time
     int component = 0;         // number of a source, which may in turn have joined another component
     std::vector<Pattern> patterns{};
@@ -117,6 +122,12 @@ class FlowPatterns {
   int component_of(int source);
   std::uint32_t direction_of(const Edge& hop) const;
   Via on_image(Via via, const Source& source, int image) const;
+  // Returns what tells a flow from others of its pattern: where there are images, each flow of a part has its own place
+  // in the work of its device.
+  static std::uint32_t colour_of(const Source& source, const Pattern& pattern, std::size_t flow) {
+    if (source.classes.empty()) return pattern.flows[flow].colour;
+    return static_cast<std::uint32_t>(flow % (pattern.flows.size() / source.parts));
+  }
   void add_flow(Pattern& pattern, const Route& route) const;
   double capacity(std::uint32_t direction) const {
     return topology_.link_model(direction / 2).bandwidth_bytes_per_s.value;
@@ -136,6 +147,7 @@ class FlowPatterns {
   std::vector<Source> sources_;
   std::unordered_map<std::u32string, int> names_;
   bool is_outdated_ = false;
+  bool parts_differ_ = false;
   // By link, as Platform numbers directions.
   std::vector<double> load_{};         // what each would carry at most if all were one component
   std::vector<std::uint32_t> busy_{};  // those that may slow flows down, in the order in which they became so

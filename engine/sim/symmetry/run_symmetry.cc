@@ -40,14 +40,39 @@ RunSymmetry::Role RunSymmetry::find_role(const CollectiveGroup& group) {
       const bool is_image = workers.size() == 1 && classes.size(index) == role.calls &&
                             classes.number_of(*workers.begin()) == role.number;
       if (!is_image) {
-        give_up("a group of devices has some of the workers that are alike, but not all");
+        if (run_.scheduler().has_failed()) return {};
+        state_.separate_workers("a group of devices has some of the workers that are alike, but not all");
+        repeat();
         return {};
       }
       role.classes.push_back(index);
     }
   }
+  role.parts = parts_of(group);
+  role.calls *= role.parts;
   role.source = number_of_source(group, role);
   return role;
+}
+
+int RunSymmetry::parts_of(const CollectiveGroup& group) {
+  const DeviceBlocks& blocks = state_.blocks();
+  std::map<std::pair<int, int>, int> in_block;  // devices, by worker and number of the block
+  bool has_others = false;                      // than the first of a block
+  for (const SimDevice* device : group.devices()) {
+    if (device->id().type != DeviceType::gpu) continue;
+    ++in_block[{device->worker(), device->id().index / blocks.size()}];
+    has_others = has_others || blocks.place_of(device->id()) != 0;
+  }
+  const bool has_whole =
+      std::ranges::all_of(in_block, [&](const auto& entry) { return entry.second == blocks.size(); });
+  if (has_others && !has_whole) separate_devices();
+  return has_whole ? 1 : blocks.size();
+}
+
+void RunSymmetry::separate_devices() {
+  if (run_.scheduler().has_failed()) return;
+  state_.separate_devices();
+  repeat();
 }
 
 int RunSymmetry::number_of_source(const CollectiveGroup& group, const Role& role) {
@@ -60,10 +85,10 @@ int RunSymmetry::number_of_source(const CollectiveGroup& group, const Role& role
     name += {static_cast<char32_t>(state_.classes().class_of(device->worker())),
              static_cast<char32_t>(device->id().type), static_cast<char32_t>(device->id().index)};
   }
-  return state_.patterns().source(name, role.classes);
+  return state_.patterns().source(name, role.classes, role.parts);
 }
 
-CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, std::span<const PlannedFlow> flows,
+CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, const Planned& planned,
                                 const FlowPatterns::Routes& route) {
   const Role& role = role_of(group);
   CallFlows found;
@@ -75,12 +100,21 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, std::span<const Pl
   }
   std::map<std::pair<double, double>, std::uint32_t> colours;
   std::vector<PatternFlow> pattern;
-  pattern.reserve(flows.size());
-  for (const PlannedFlow& flow : flows) {
-    const std::pair size{flow.bytes, flow.most_bytes_per_s};
-    const auto [colour, is_new] = colours.try_emplace(size, static_cast<std::uint32_t>(found.sizes.size()));
-    if (is_new) found.sizes.push_back(size);
-    pattern.push_back({flow.via, colour->second});
+  std::size_t of_first = 0;
+  for (int part = 0; part < role.parts; ++part) {
+    const std::vector<PlannedFlow> flows = planned(part);
+    if (part == 0) of_first = flows.size();
+    bool is_same = flows.size() == of_first;
+    for (std::size_t i = 0; i < flows.size() && is_same; ++i) {
+      const std::pair size{flows[i].bytes, flows[i].most_bytes_per_s};
+      const auto [colour, is_new] = colours.try_emplace(size, static_cast<std::uint32_t>(found.sizes.size()));
+      if (is_new) found.sizes.push_back(size);
+      pattern.push_back({flows[i].via, colour->second});
+      is_same = colour->second == pattern[i].colour;
+    }
+    if (is_same) continue;
+    separate_devices();
+    return {};
   }
   found.pattern = state_.patterns().pattern(found.source, role.number, pattern, route);
   return found;
@@ -165,6 +199,7 @@ bool RunSymmetry::bring_up_to_date() {
     state_.split(index, {parts.begin(), parts.end()});
   });
   if (!is_whole) {
+    if (patterns.parts_differ()) state_.separate_devices();
     repeat();
     return false;
   }
@@ -178,25 +213,43 @@ bool RunSymmetry::bring_up_to_date() {
   return true;
 }
 
-void RunSymmetry::copy(const SimDevice& from, NodeIndex memory, const SimDevice& to, double bytes, bool with_latency,
-                       Then then) {
+void RunSymmetry::copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then) {
   if (from.worker() != to.worker()) return give_up("devices of different workers copy from each other");
+  const bool is_between_gpus = from.id().type == DeviceType::gpu && to.id().type == DeviceType::gpu;
+  if (is_between_gpus && state_.blocks().size() > 1) return separate_devices();
+  const Ends way{from.node(), to.node()};
+  copy_along(from, {&way, 1}, bytes, with_latency, std::move(then));
+}
+
+void RunSymmetry::load(const SimDevice& host, const SimDevice& gpu, double bytes, Then then) {
+  std::vector<Ends> ways;
+  for (int image = 0; image < state_.blocks().size(); ++image) {
+    const NodeIndex node = run_.image_of(gpu, image).node();
+    ways.emplace_back(run_.nearest_processor(node), node);
+  }
+  copy_along(host, ways, bytes, true, std::move(then));
+}
+
+void RunSymmetry::copy_along(const SimDevice& device, std::span<const Ends> ways, double bytes, bool with_latency,
+                             Then then) {
   Platform& platform = run_.simulation().platform();
-  const auto route = platform.route(memory, to.node());
-  const double latency_s = with_latency ? platform.latency_s(*route) : 0;
+  const auto& [from, to] = ways.front();
+  const double latency_s = with_latency ? platform.latency_s(*platform.route(from, to)) : 0;
   if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
-  CallFlows& flows = copies_[{memory, to.node()}];
+  CallFlows& flows = copies_[ways.front()];
   if (flows.source < 0) {
     const WorkerClasses& classes = state_.classes();
-    const int index = classes.class_of(from.worker());
-    flows.source = state_.patterns().source(
-        {kCopy, static_cast<char32_t>(index), classes.place_of(memory), classes.place_of(to.node())}, {index});
-    flows.initiator = classes.number_of(from.worker());
+    const int index = classes.class_of(device.worker());
+    flows.source =
+        state_.patterns().source({kCopy, static_cast<char32_t>(index), classes.place_of(from), classes.place_of(to)},
+                                 {index}, static_cast<int>(ways.size()));
+    flows.initiator = classes.number_of(device.worker());
     flows.initiators = running_of(index);
-    const PatternFlow only{.via = {.from = memory, .to = to.node()}};
-    flows.pattern = state_.patterns().pattern(
-        flows.source, flows.initiator, {&only, 1},
-        [&](const Via& via, Route& into) { platform.router().append(via.from, via.to, into); });
+    std::vector<PatternFlow> pattern;
+    for (const auto& [begin, end] : ways) pattern.push_back({.via = {.from = begin, .to = end}});
+    flows.pattern = state_.patterns().pattern(flows.source, flows.initiator, pattern, [&](const Via& via, Route& into) {
+      platform.router().append(via.from, via.to, into);
+    });
   }
   CallFlows now = flows;
   now.sizes = {{bytes, 0}};
@@ -212,9 +265,12 @@ void RunSymmetry::send(const CollectiveGroup& pair, double bytes, Then then) {
   Platform& platform = run_.simulation().platform();
   const double latency_s = platform.latency_s(*platform.route(from.node(), to.node()));
   if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
-  const PlannedFlow only{.via = {.from = from.node(), .to = to.node()}, .bytes = bytes};
-  const CallFlows flows = flows_of(
-      pair, {&only, 1}, [&](const Via& via, Route& into) { platform.router().append(via.from, via.to, into); });
+  const auto planned = [&](int image) {
+    const Via via{.from = run_.image_of(from, image).node(), .to = run_.image_of(to, image).node()};
+    return std::vector<PlannedFlow>{{.via = via, .bytes = bytes}};
+  };
+  const CallFlows flows =
+      flows_of(pair, planned, [&](const Via& via, Route& into) { platform.router().append(via.from, via.to, into); });
   run_.simulation().at(Simulation::now_s() + latency_s, [this, flows, then = std::move(then)] {
     guarded(run_.scheduler(), [&] { start(flows, then); });
   });
@@ -303,6 +359,8 @@ void RunSymmetry::count_links() const {
 
 void RunSymmetry::finish(Timeline& timeline) {
   if (split_by_records(timeline)) throw Again();
+  timeline.alike_devices = state_.blocks().size();
+  if (!state_.classes().saves_work()) return;
   std::set<int> witnesses;
   for (const std::vector<int>& members : state_.classes().classes()) {
     timeline.classes.push_back({.representative = members.front(), .workers = static_cast<int>(members.size())});

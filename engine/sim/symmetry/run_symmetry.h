@@ -58,16 +58,22 @@ class RunSymmetry {
 
   // Usable from tasks.
   bool runs(int worker) const { return state_.classes().runs(worker); }
+  bool runs(int worker, const DeviceId& device) const { return runs(worker) && state_.blocks().place_of(device) == 0; }
   // How many calls of equal groups one call of this group represents.
   int calls_of(const CollectiveGroup& group) { return role_of(group).calls; }
 
-  CallFlows flows_of(const CollectiveGroup& group, std::span<const PlannedFlow> flows,
-                     const FlowPatterns::Routes& route);
+  // `planned` returns the flows of the call between images of the group's devices; the first ones are those of the
+  // group itself.
+  using Planned = std::function<std::vector<PlannedFlow>(int device_image)>;
+  CallFlows flows_of(const CollectiveGroup& group, const Planned& planned, const FlowPatterns::Routes& route);
   // Starts the flows and calls `then` when all have ended. Needs at least one flow, and at least one byte for each.
   void start(const CallFlows& flows, Then then);
-  // Moves bytes between nodes of one worker, or of the two that a pair joins. `memory` is the node of the worker that
-  // has the bytes, usually that of `from`.
-  void copy(const SimDevice& from, NodeIndex memory, const SimDevice& to, double bytes, bool with_latency, Then then);
+  // Moves bytes between nodes of one worker. Where devices represent others, these copy nothing to the host or to each
+  // other: the host gets what only one of them has, such as losses.
+  void copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then);
+  // Loads bytes for a GPU, and for those that it represents, from the memory of the nearest processor.
+  void load(const SimDevice& host, const SimDevice& gpu, double bytes, Then then);
+  // Moves bytes between the two devices of a pair.
   void send(const CollectiveGroup& pair, double bytes, Then then);
 
   // Whether the times of the run are to be thrown away.
@@ -91,6 +97,7 @@ class RunSymmetry {
     std::vector<int> classes{};  // the classes whose members each have such a group; empty: there is this group only
     int number = 0;              // of the members that have this group
     int calls = 1;
+    int parts = 1;  // groups of images of its devices, itself included
     int source = -1;
   };
   // Flows under way.
@@ -110,6 +117,13 @@ class RunSymmetry {
 
   const Role& role_of(const CollectiveGroup& group);
   Role find_role(const CollectiveGroup& group);
+  // Returns how many groups there are of images of its devices: one if they are all in it. Gives up blocks of devices
+  // where a group has some of a block, but not all.
+  int parts_of(const CollectiveGroup& group);
+  void separate_devices();
+  // Moves bytes from `from` to `to`, and between as many more pairs of nodes.
+  using Ends = std::pair<NodeIndex, NodeIndex>;
+  void copy_along(const SimDevice& device, std::span<const Ends> ways, double bytes, bool with_latency, Then then);
   int number_of_source(const CollectiveGroup& group, const Role& role);
   void start_new(Source& source, std::uint64_t number, const CallFlows& flows, Then then);
   void show_all();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tandem::sim::symmetry {
 namespace {
@@ -12,7 +13,10 @@ constexpr int kMostRuns = 32;
 
 }  // namespace
 
-Symmetry::Symmetry(const EngineOptions& options) : classes_(options), patterns_(*options.topology, classes_) {}
+Symmetry::Symmetry(const EngineOptions& options)
+    : classes_(options), blocks_(options), patterns_(*options.topology, classes_) {
+  if (!classes_.saves_work()) classes_.separate();
+}
 
 bool Symmetry::is_possible(const EngineOptions& options) {
   return !options.alike.empty() && options.values.value_or(ValueMode::none) == ValueMode::none &&
@@ -22,13 +26,20 @@ bool Symmetry::is_possible(const EngineOptions& options) {
 }
 
 bool Symmetry::begin_run() {
-  if (!splits_.empty()) patterns_.clear();  // their images are for the old classes
+  // Their images are the old ones.
+  if (!splits_.empty() || separates_devices_ || separates_workers_) patterns_.clear();
+  if (std::exchange(separates_devices_, false)) blocks_.separate();
   for (const auto& [index, parts, members_differ] : splits_) classes_.split(index, parts, members_differ);
-  const bool has_split = !splits_.empty();
+  if (!splits_.empty() && !classes_.saves_work()) separate_workers(why_ + ", so that at most 4 workers are alike");
   splits_.clear();
-  if (has_split && !classes_.saves_work()) turn_off(why_ + ", so that at most 4 workers are alike");
+  if (std::exchange(separates_workers_, false)) classes_.separate();
   if (is_on_ && runs_++ == kMostRuns) turn_off(fmt::format("{} runs found more differences each", kMostRuns));
-  return is_on_ && classes_.saves_work();
+  return is_on_ && (classes_.saves_work() || blocks_.size() > 1);
+}
+
+void Symmetry::separate_workers(const std::string& why) {
+  separates_workers_ = true;
+  note_ = "every worker was simulated: " + why;
 }
 
 void Symmetry::turn_off(const std::string& why) {

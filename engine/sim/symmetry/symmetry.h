@@ -1,5 +1,5 @@
-// What the runs of one engine have found out about which workers represent others. A run that finds out more ends with
-// Again, and the next one begins with that knowledge.
+// What the runs of one engine have found out about which workers, and which of their devices, represent others. A run
+// that finds out more ends with Again, and the next one begins with that knowledge.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/sim/symmetry/device_blocks.h"
 #include "engine/sim/symmetry/flow_patterns.h"
 #include "engine/sim/symmetry/worker_classes.h"
 
@@ -25,9 +26,14 @@ class Symmetry {
   // Whether a run of these options may leave out workers at all.
   static bool is_possible(const EngineOptions& options);
 
-  // Applies what the last run found out. Returns whether the next one may leave out workers.
+  // Applies what the last run found out. Returns whether the next one may leave out workers or devices.
   bool begin_run();
-  // Makes every worker run, from the next run on. `why`, which may be empty, is for the reader of the report.
+  // Makes every device of the workers that run, run, from the next run on.
+  void separate_devices() { separates_devices_ = true; }
+  // Makes every worker run, from the next run on. `why` is for the reader of the report.
+  void separate_workers(const std::string& why);
+  // Makes every worker run with all its devices, from the next run on. `why`, which may be empty, is for the reader of
+  // the report.
   void turn_off(const std::string& why);
   // Makes these parts of a class classes of their own, from the next run on, because of the links that its flows share.
   void split(int index, std::vector<std::uint32_t> part_of_member);
@@ -38,6 +44,7 @@ class Symmetry {
                      const std::string& why);
 
   const WorkerClasses& classes() const { return classes_; }
+  const DeviceBlocks& blocks() const { return blocks_; }
   FlowPatterns& patterns() { return patterns_; }
   const std::string& note() const { return note_; }
 
@@ -49,8 +56,10 @@ class Symmetry {
   };
 
   WorkerClasses classes_;
+  DeviceBlocks blocks_;
   FlowPatterns patterns_;
   std::vector<Split> splits_;
+  bool separates_devices_ = false, separates_workers_ = false;
   bool is_on_ = true;
   int runs_ = 0;
   std::string why_;  // of the last split

@@ -123,6 +123,13 @@ bool WorkerClasses::saves_work() const {
   return std::any_of(members_.begin(), members_.end(), [](const auto& members) { return members.size() > kFewAlike; });
 }
 
+void WorkerClasses::separate() {
+  members_.clear();
+  distrusted_.clear();
+  for (std::size_t worker = 0; worker < class_of_.size(); ++worker) members_.push_back({static_cast<int>(worker)});
+  number_members();
+}
+
 void WorkerClasses::split(int index, std::span<const std::uint32_t> part_of_member, bool members_differ) {
   const std::vector<int> all = std::move(members_[static_cast<std::size_t>(index)]);
   std::map<std::uint32_t, int> places = {{part_of_member.front(), index}};

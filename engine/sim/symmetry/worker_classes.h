@@ -34,6 +34,8 @@ class WorkerClasses {
   // Whether a class is large enough for this to pay off.
   bool saves_work() const;
 
+  // Makes each worker a class of its own.
+  void separate();
   // Divides a class by the parts of its members. The first member's part keeps the index. `members_differ`: because
   // members did not do the same, so that more of them run from now on.
   void split(int index, std::span<const std::uint32_t> part_of_member, bool members_differ);

@@ -32,7 +32,7 @@ DeviceMesh::DeviceMesh(Worker& worker, std::vector<DeviceId> devices, std::vecto
   for (int rank = 0; rank < device_count(); ++rank) {
     const auto local = std::find_if(worker.devices().begin(), worker.devices().end(),
                                     [&](const Device* candidate) { return candidate->id() == device(rank); });
-    if (local == worker.devices().end()) continue;
+    if (local == worker.devices().end() || !worker.runs(**local)) continue;
     local_ranks_.push_back(rank);
     local_devices_.push_back(*local);
   }

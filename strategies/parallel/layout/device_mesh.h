@@ -28,7 +28,7 @@ class DeviceMesh {
   int coordinate(int rank, std::string_view axis) const;  // 0 for an axis that the mesh lacks
   const DeviceId& device(int rank) const { return devices_.at(static_cast<std::size_t>(rank)); }
 
-  // This worker's devices in the order of their ranks, and those ranks.
+  // This worker's devices that run, in the order of their ranks, and those ranks.
   const std::vector<int>& local_ranks() const { return local_ranks_; }
   const std::vector<Device*>& local_devices() const { return local_devices_; }
 

@@ -10,7 +10,9 @@ GroupCollectives::GroupCollectives(Worker& worker, Communicator& communicator)
       monitor_(worker.tasks().make_monitor()),
       outputs_(communicator.local_devices().size()),
       inputs_(outputs_.size()),
-      streams_(outputs_.size()) {}
+      streams_(outputs_.size()) {
+  communicator_.set_launched_apart();
+}
 
 void GroupCollectives::all_reduce(const Tensor& buffer, Stream& stream, Reduction reduction) {
   if (size() > 1) join({.kind = CollectiveKind::all_reduce, .reduction = reduction}, buffer, buffer, stream);
@@ -46,6 +48,7 @@ std::size_t GroupCollectives::slot_of(const Device& device) const {
 
 void GroupCollectives::join(const Call& call, const Tensor& output, const Tensor& input, Stream& stream) {
   const std::size_t slot = slot_of(stream.device());
+  stream.took_part_in_launch();
   const std::lock_guard lock(*monitor_);
   outputs_[slot] = output;
   inputs_[slot] = input;

@@ -260,6 +260,22 @@ Layer layer_part(const Layer& layer, int parts, int part) {
   return result;
 }
 
+bool divides_equally(const Layer& layer, int parts) {
+  switch (layer.split) {
+    case LayerSplit::columns:
+      return layer.gemm->columns % parts == 0;
+    case LayerSplit::rows:
+      return layer.gemm->depth % parts == 0;
+    case LayerSplit::count:
+      return layer.gemm->count % parts == 0;
+    case LayerSplit::entries:
+      return layer.embedding->entries % parts == 0;
+    case LayerSplit::none:
+      return true;
+  }
+  TANDEM_UNREACHABLE("a way to split a layer");
+}
+
 bool sums_output(const Layer& layer) {
   return layer.split == LayerSplit::rows || layer.split == LayerSplit::entries;
 }

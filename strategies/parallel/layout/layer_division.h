@@ -28,6 +28,8 @@ std::optional<std::string> expert_problem(const Model& model, int devices);
 // Returns the part of a layer that device `part` of `parts` computes: a layer with the shapes and the parameters of
 // that part. The numbers of rows of a table and of outputs of a loss may differ by one among the devices.
 Layer layer_part(const Layer& layer, int parts, int part);
+// Returns whether all of these devices compute equal parts.
+bool divides_equally(const Layer& layer, int parts);
 
 // Returns the part of a layer that works on 1/parts of the tokens of each sequence. Keys and values of attention are
 // whole: the devices exchange them. Every device computes rows that do not divide, such as the one of a pooler.

@@ -41,7 +41,7 @@ class MeshLayout {
   // ValueError when the mesh needs another number of devices than the job has.
   MeshLayout(Worker& worker, const ParallelOptions& options);
 
-  const std::vector<MeshMember>& members() const { return members_; }  // one for each of this worker's devices
+  const std::vector<MeshMember>& members() const { return members_; }  // one for each of this worker's devices that run
   // Returns the group of the first and the last device of the member's pipeline, if the member's is one of them and
   // they differ; else null.
   GroupCollectives* ends_of(const MeshMember& member);

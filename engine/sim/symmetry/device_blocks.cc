@@ -1,0 +1,28 @@
+#include "engine/sim/symmetry/device_blocks.h"
+
+#include <algorithm>
+
+namespace tandem::sim::symmetry {
+namespace {
+
+bool has_equal_gpus(const Topology& topology, const WorkerSpec& spec, int size) {
+  if (spec.device_type != DeviceType::gpu) return false;
+  const std::vector<NodeIndex> gpus = topology.nodes_of(spec.topology_worker, NodeKind::gpu);
+  if (static_cast<std::size_t>(spec.device_count) > gpus.size()) return false;
+  for (int i = 0; i < spec.device_count; ++i) {
+    const auto at = [&](int place) { return topology.device(gpus[static_cast<std::size_t>(place)]).get(); };
+    if (at(i) != at(i / size * size)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+DeviceBlocks::DeviceBlocks(const EngineOptions& options) : size_(options.alike_devices) {
+  if (size_ == 1) return;
+  const bool are_equal = std::ranges::all_of(
+      options.workers, [&](const WorkerSpec& spec) { return has_equal_gpus(*options.topology, spec, size_); });
+  if (!are_equal) separate();
+}
+
+}  // namespace tandem::sim::symmetry

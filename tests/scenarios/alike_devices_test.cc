@@ -1,0 +1,162 @@
+// A run in which one device stands for its neighbours ends with the figures of the run in which all of them work.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "scenarios/job/job.h"
+#include "tests/scenarios/running.h"
+
+namespace tandem {
+namespace {
+
+struct AlikeJob {
+  std::string strategy = "{name: mesh, tensor: 4, pipeline: 2, micro_batches: 4}";
+  std::string workload = "batch: 32";  // its keys
+  std::string machine = "hgx-h100";
+  std::string cluster{};  // more keys of the cluster
+  int workers = 1, per_worker = 8;
+  std::string model = "gpt";
+
+  std::string text() const {
+    return fmt::format(
+        "name: alike\n"
+        "workload: {{kind: layers, model: {}, sizes: {{layers: 8, hidden: 2048, heads: 16, tokens: 1024}}, "
+        "dtype: bf16, {}}}\n"
+        "strategy: {}\nengine: {{name: sim, steady_state: off}}\n"
+        "topology: {{cluster: {{node: {}, workers: {}{}}}}}\n"
+        "devices: {{type: gpu, workers: {}, per_worker: {}}}\nsteps: 2\nwarmup_steps: 1\n",
+        model, workload, strategy, machine, workers, cluster, workers, per_worker);
+  }
+};
+
+std::size_t gpus_with_records(const Timeline& timeline) {
+  std::set<int> gpus;
+  for (const Record& record : timeline.records) {
+    if (record.device == kNoDevice) continue;
+    const std::string& name = timeline.devices[static_cast<std::size_t>(record.device)].name;
+    if (name.find("GPU") != std::string::npos) gpus.insert(record.device);
+  }
+  return gpus.size();
+}
+
+// By devices and bytes. A transfer between two devices has the name of the end that comes first, which is the sender's
+// if the host issues the receive a few launches later: one thread issues those of all devices of a group.
+using CallTimes = std::map<std::tuple<std::string, int, double>, std::pair<double, Nanoseconds>>;
+
+CallTimes calls_of(const Summary& summary) {
+  CallTimes calls;
+  for (const CollectiveSummary& one : summary.collectives) {
+    const bool is_transfer = one.operation == "send" || one.operation == "receive";
+    auto& [count, time] = calls[{is_transfer ? "transfer" : one.operation, one.devices, one.bytes}];
+    count += one.calls_per_step;
+    time = one.time_ns;
+  }
+  return calls;
+}
+
+// Dates of single ops may move by the last nanosecond; when a receive begins to wait, by launches.
+constexpr Nanoseconds kRoundingOfOps = 4;
+constexpr double kOfParts = 6e-3;
+
+// Expects the same figures from both, from fewer devices in one of them.
+void expect_equal_figures(const AlikeJob& job, std::size_t fewer, Nanoseconds rounding = kRoundingOfOps) {
+  SCOPED_TRACE(job.text());
+  const Scenario scenario = read_scenario(job.text());
+  const RunResult all = run_scenario(scenario, {.measures_scaling = false});
+  const RunResult some = run_scenario(scenario, {.measures_scaling = false, .only_report = true});
+  EXPECT_EQ(gpus_with_records(some.timeline) * fewer, gpus_with_records(all.timeline));
+  const Summary &mine = some.report.summary, &theirs = all.report.summary;
+  EXPECT_NEAR(mine.step_time.mean, theirs.step_time.mean, rounding);
+  for (const StepPart& part : step_figures()) {
+    EXPECT_NEAR(mine.per_step.*part.time, theirs.per_step.*part.time, kOfParts * theirs.step_time.mean) << part.name;
+  }
+  const CallTimes calls = calls_of(mine), all_calls = calls_of(theirs);
+  ASSERT_EQ(calls.size(), all_calls.size());
+  for (const auto& [key, call] : all_calls) {
+    const auto found = calls.find(key);
+    ASSERT_NE(found, calls.end()) << std::get<0>(key) << " " << std::get<2>(key);
+    EXPECT_EQ(found->second.first, call.first) << std::get<0>(key) << " " << std::get<2>(key);
+    EXPECT_NEAR(found->second.second, call.second, kRoundingOfOps) << std::get<0>(key) << " " << std::get<2>(key);
+  }
+  std::int64_t of_some = 0, of_all = 0;
+  for (const RankWaiting& rank : mine.ranks) of_some += rank.devices;
+  for (const RankWaiting& rank : theirs.ranks) of_all += rank.devices;
+  EXPECT_EQ(of_some, of_all);
+  double bytes = 0, of_all_bytes = 0;
+  for (const LinkUse& link : some.timeline.links) bytes += link.bytes;
+  for (const LinkUse& link : all.timeline.links) of_all_bytes += link.bytes;
+  EXPECT_NEAR(bytes, of_all_bytes, 1e-6 * of_all_bytes);
+}
+
+TEST(AlikeDevices, TensorParallelNeighboursOnOneMachine) {
+  expect_equal_figures({}, 4);
+  expect_equal_figures({.strategy = "{name: tensor_parallel}", .workload = "batch: 4"}, 8);
+  expect_equal_figures({.strategy = "{name: mesh, data: 2, tensor: 4}", .workload = "batch: 8, optimizer: adam"}, 4);
+}
+
+TEST(AlikeDevices, OnMachinesWithTwoGpusForEachSwitchOfPcie) {
+  for (const char* machine : {"dgx-a100", "mi300x-8gpu", "l40s-8gpu"}) expect_equal_figures({.machine = machine}, 4);
+}
+
+TEST(AlikeDevices, OnManyMachinesWhereWorkersRepresentOthersAsWell) {
+  const std::string workload = "batch: 64, optimizer: adam, parameter_dtype: f32, sequence_parallel: true";
+  const std::map<std::string, std::size_t> fewer_on{
+      {"", 8},
+      {", fabric: {kind: leaf_spine, workers_per_leaf: 4, spines: 2, oversubscription: 8}",
+       1},  // hashes choose a spine
+      {", fabric: {kind: rail, workers_per_leaf: 16, spines: 1}", 8}};
+  for (const auto& [cluster, fewer] : fewer_on) {
+    expect_equal_figures({.strategy = "{name: mesh, data: 8, tensor: 8, pipeline: 2, micro_batches: 4, "
+                                      "distributed_optimizer: true, overlap_gather: true}",
+                          .workload = workload,
+                          .cluster = cluster,
+                          .workers = 16},
+                         fewer);
+  }
+}
+
+TEST(AlikeDevices, SequencesThatMachinesDivide) {
+  expect_equal_figures({.strategy = "{name: mesh, data: 2, context: 2, tensor: 8, pipeline: 2, micro_batches: 2}",
+                        .workload = "batch: 8, sequence_parallel: true",
+                        .workers = 8},
+                       8);
+}
+
+TEST(AlikeDevices, ReplicasWithoutTensorParallelism) {
+  constexpr Nanoseconds kOfLosses = 2'000;  // every replica brings its own to the host
+  expect_equal_figures({.strategy = "{name: fully_sharded}", .workload = "batch: 64", .workers = 4}, 8, kOfLosses);
+  expect_equal_figures({.strategy = "{name: mesh, data: 8, expert: 8}", .workload = "batch: 8", .model = "mixtral"}, 8,
+                       kOfLosses);
+}
+
+TEST(AlikeDevices, AllWorkWhereTheirLinksOrPartsDiffer) {
+  expect_equal_figures({.cluster = ", overrides: {gpu2: {slowdown: 2}}"}, 1);
+  expect_equal_figures({.strategy = "{name: mesh, tensor: 8, pipeline: 2, micro_batches: 4}",
+                        .cluster = ", overrides: {\"*.nic2\": {slowdown: 4}}",
+                        .workers = 2},
+                       1);
+}
+
+TEST(AlikeDevices, AJobSaysHowMany) {
+  const auto of = [](const AlikeJob& job) {
+    const Scenario scenario = read_scenario(job.text());
+    return job_of(scenario).alike_devices;
+  };
+  EXPECT_EQ(of({}), 4);
+  EXPECT_EQ(of({.strategy = "{name: mesh, data: 2, tensor: 8}", .workers = 2}), 8);
+  EXPECT_EQ(of({.strategy = "{name: mesh, tensor: 8, data: 2}", .workers = 4, .per_worker = 4}), 4);
+  EXPECT_EQ(of({.strategy = "{name: mesh, data: 8}"}), 8);
+  EXPECT_EQ(of({.strategy = "{name: mesh, data: 2, context: 4}", .workload = "batch: 4"}), 4);
+  EXPECT_EQ(of({.strategy = "{name: mesh, pipeline: 8, micro_batches: 8}"}), 1);
+  EXPECT_EQ(of({.strategy = "{name: fully_sharded}"}), 8);
+  EXPECT_EQ(of({.strategy = "{name: fully_sharded}", .workload = "batch: 33"}), 1) << "unequal shares";
+  EXPECT_EQ(of({.strategy = "{name: mirrored}"}), 1);
+}
+
+}  // namespace
+}  // namespace tandem
