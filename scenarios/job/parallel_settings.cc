@@ -46,6 +46,8 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   options.scatter_gather = mesh.scatter_gather;
   options.distributed_optimizer = mesh.distributed_optimizer;
   options.overlap_gather = mesh.overlap_gather;
+  options.shard_parameters = mesh.shard_parameters;
+  options.replicate = mesh.replicate;
   return options;
 }
 
@@ -63,6 +65,7 @@ Scenario one_replica_of(const Scenario& scenario, int replicas) {
   alone.devices.workers = (devices + alone.devices.per_worker - 1) / alone.devices.per_worker;
   alone.devices.ps = parameter_servers(scenario);
   alone.strategy.mesh.data = 1;
+  alone.strategy.mesh.replicate = 1;
   alone.strategy.mesh.expert = std::gcd(scenario.strategy.mesh.expert, scenario.strategy.mesh.context);
   alone.workload.batch = std::max(1, scenario.workload.batch / replicas);
   return alone;

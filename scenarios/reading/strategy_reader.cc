@@ -67,6 +67,8 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   read_switch("scatter_gather", mesh.scatter_gather);
   read_switch("distributed_optimizer", mesh.distributed_optimizer);
   read_switch("overlap_gather", mesh.overlap_gather);
+  read_switch("shard_parameters", mesh.shard_parameters);
+  read("replicate", kMostAlongAnAxis, sizes_are_given, mesh.replicate);
   if (mesh.overlap_gather && !mesh.distributed_optimizer) {
     map.optional("overlap_gather").error("is for `distributed_optimizer: true`, which gathers parameters");
   }

@@ -78,6 +78,8 @@ struct MeshSettings {
   std::vector<int> stage_blocks{};         // ParallelOptions
   int context = 1, expert = 1;             // ParallelOptions
   bool scatter_gather = true, distributed_optimizer = false, overlap_gather = false;  // likewise
+  bool shard_parameters = false;                                                      // likewise
+  int replicate = 1;                                                                  // likewise
 };
 
 struct StrategySettings {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "strategies/base/errors.h"
+#include "strategies/parallel/layout/gradient_buckets.h"
 #include "strategies/parallel/layout/layer_division.h"
 #include "strategies/parallel/layout/nearest_sizes.h"
 #include "strategies/parallel/layout/range.h"
@@ -36,6 +37,30 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Paralle
                     nearest_divisors(std::int64_t{options.data} * options.context, options.expert))};
   }
   return problem_at("strategy.expert", expert_problem(model, options.expert));
+}
+
+std::optional<DivisionProblem> sharding_problem(const Model& model, const ParallelOptions& options) {
+  const std::int64_t devices = std::int64_t{options.data} * options.context;
+  if (devices % options.replicate != 0) {
+    return DivisionProblem{
+        "strategy.replicate",
+        fmt::format("{} groups do not divide the {} devices of data {} x context {}; {}", options.replicate, devices,
+                    options.data, options.context, nearest_divisors(devices, options.replicate))};
+  }
+  if (options.replicate > 1 && !options.distributed_optimizer && !options.shard_parameters) {
+    return DivisionProblem{"strategy.replicate",
+                           "is for what is divided among devices: shard_parameters or distributed_optimizer"};
+  }
+  if (!options.shard_parameters) return std::nullopt;
+  if (options.distributed_optimizer) {
+    return DivisionProblem{"strategy.distributed_optimizer", "is part of shard_parameters, which divides more"};
+  }
+  const bool shares_weights = std::ranges::any_of(model.layers, &Layer::shared_weights);
+  if (options.pipeline == 1 || !shares_weights) return std::nullopt;
+  return DivisionProblem{"strategy.shard_parameters",
+                         fmt::format("the first and the last stage of model '{}' have the same table; pieces of it "
+                                     "are for one stage, or for models without shared weights",
+                                     model.name)};
 }
 
 // A batch of a model that divides unevenly needs an example for each pass; that of others divides evenly.
@@ -89,6 +114,7 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
   if (auto found = problem_at(stages_by, stage_problem(model, options.stages(), options.stage_blocks))) return found;
   if (auto found = problem_at("strategy.context", context_problem(model, options.context))) return found;
   if (auto found = experts_problem(model, options)) return found;
+  if (auto found = sharding_problem(model, options)) return found;
   if (settings.sequence_parallel) {
     auto found = problem_at("workload.sequence_parallel", sequence_problem(model, options.tensor, options.context));
     if (found) return found;
@@ -103,6 +129,25 @@ std::vector<PipelineAction> MeshDivision::schedule(int place, const ParallelOpti
 std::vector<std::size_t> MeshDivision::first_layers(const Model& model, const ParallelOptions& options) const {
   return first_layers_of_stages(model, options.stages(), options.stage_blocks);
 }
+
+namespace {
+
+// Two buckets of parameters and two of their gradients are whole at a time.
+void shard(const DivisionRequest& request, DeviceShare& share) {
+  const auto& [model, settings, options] = request;
+  const std::int64_t devices = std::int64_t{options.data} * options.context;
+  share.parameters[0].parts = devices / options.replicate;
+  share.parameters[1].parts = devices / options.expert;
+  const auto stored_bytes = static_cast<std::int64_t>(size_of(settings.parameter_type()));
+  const auto used_bytes = static_cast<std::int64_t>(size_of(settings.storage()));
+  std::int64_t largest = 0;
+  for (const DeviceShare::Stage& stage : share.stages) {
+    largest += largest_bucket(stage.layers, settings.bucket_bytes, stored_bytes, true);
+  }
+  share.reduced_together = 2 * largest + 2 * largest * used_bytes / stored_bytes;
+}
+
+}  // namespace
 
 std::vector<DeviceShare> MeshDivision::shares(const DivisionRequest& request) const {
   std::vector<DeviceShare> shares;
@@ -138,10 +183,12 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
     }
   }
   const std::int64_t replicas = std::int64_t{options.data} * options.context;
+  const std::int64_t shards = replicas / options.replicate;
   const bool divides_state = options.distributed_optimizer;
-  share.parameters = {{.count = parameters, .state_parts = divides_state ? replicas : 1},
+  share.parameters = {{.count = parameters, .state_parts = divides_state ? shards : 1},
                       {.count = of_experts, .state_parts = divides_state ? replicas / options.expert : 1}};
   share.divides_state = divides_state;
+  if (options.shard_parameters) shard(request, share);
   if (place == 0) {
     const std::int64_t tokens = (model.input_elements + options.context - 1) / options.context;
     share.input = of_replica * tokens;
@@ -156,7 +203,12 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
   const int of_stage = options.data * options.context;
   const int place = rank / options.tensor % of_stage;  // among those that have the same stage and part
-  return {rank / (options.tensor * of_stage), rank % options.tensor, place % options.context, place % options.expert,
+  const int among_shards = options.replicate > 1 ? place % (of_stage / options.replicate) : 0;
+  return {rank / (options.tensor * of_stage),
+          rank % options.tensor,
+          place % options.context,
+          place % options.expert,
+          among_shards,
           part_of(options.batch, options.data, place / options.context).count};
 }
 
@@ -170,6 +222,7 @@ int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   int neighbours = options.data * options.context;
   if (options.context > 1) neighbours = std::gcd(neighbours, options.context);
   if (options.expert > 1) neighbours = std::gcd(neighbours, options.expert);
+  if (options.replicate > 1) neighbours = std::gcd(neighbours, options.data * options.context / options.replicate);
   return neighbours;
 }
 

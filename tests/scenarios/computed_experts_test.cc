@@ -45,6 +45,7 @@ const std::vector<Way> kExpertWays{
     {"experts_and_sequence", "name: mesh, data: 2, tensor: 2, expert: 2", 4, ", sequence_parallel: true"},
     {"experts_in_passes", "name: mesh, data: 2, pipeline: 2, expert: 2, micro_batches: 4"},
     {"experts_again", "name: mesh, data: 2, expert: 2", 2, ", activation_checkpointing: true"},
+    {"pieces_of_experts", "name: mesh, data: 4, expert: 2, shard_parameters: true", 4},
     {"divided_state", "name: mesh, data: 4, expert: 2, distributed_optimizer: true, overlap_gather: true"},
     {"dropout", "name: mesh, data: 2, context: 2, tensor: 2, expert: 4", 8, ", dropout: 0.25, sequence_parallel: true"},
     {"all", "name: mesh, data: 2, tensor: 2, pipeline: 2, expert: 2, micro_batches: 2, distributed_optimizer: true", 8,

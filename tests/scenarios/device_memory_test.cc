@@ -99,6 +99,24 @@ TEST(DeviceMemory, OfADistributedOptimizerIsThatOfThePublishedTable) {
   EXPECT_EQ(bytes_of("dtype: f32"), kParameters * (8 + 8 / 4));
 }
 
+TEST(DeviceMemory, OfPiecesInAMeshIsThatOfFullyShardedTraining) {
+  const auto need = [](const std::string& strategy) {
+    return *memory_need(read_scenario(
+        "workload: {kind: layers, model: llama, sizes: {layers: 4}, batch: 8, dtype: bf16, optimizer: adam, "
+        "bucket_bytes: 1MB}\nstrategy: " +
+        strategy + "\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: 8}\nsteps: 1\n"));
+  };
+  const MemoryNeed mesh = need("{name: mesh, data: 8, shard_parameters: true}");
+  const MemoryNeed sharded = need("{name: fully_sharded}");
+  EXPECT_EQ(mesh.parameters, sharded.parameters);
+  EXPECT_EQ(mesh.gradients, sharded.gradients);
+  EXPECT_EQ(mesh.optimizer, sharded.optimizer);
+  EXPECT_EQ(mesh.activations, sharded.activations);
+  const MemoryNeed groups = need("{name: mesh, data: 8, shard_parameters: true, replicate: 4}");
+  EXPECT_EQ(groups.parameters, 4 * sharded.parameters);
+  EXPECT_EQ(groups.buckets, mesh.buckets);
+}
+
 TEST(Activations, OfACheckpointedBlockAreItsInput) {
   EXPECT_EQ(bytes_of_one_block(1, true), 2 * kTokens * kExamples * kHidden);
   EXPECT_EQ(bytes_of_one_block(8, true), 2 * kTokens * kExamples * kHidden);

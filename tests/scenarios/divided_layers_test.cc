@@ -321,6 +321,39 @@ TEST(DividedLayers, ComputePartsOfBlocksAgain) {
   }
 }
 
+// A mesh along one axis whose devices keep pieces of the parameters is fully sharded training.
+TEST(DividedLayers, PiecesOfParametersTakeAsLongAsFullySharded) {
+  const auto steps = [](const std::string& more, const std::string& passes) {
+    const std::string buckets = ", bucket_bytes: 200MB" + more;
+    const double sharded = step_of(run_blocks("{name: fully_sharded}", 32, 8, buckets + passes));
+    const double mesh = step_of(run_blocks(
+        "{name: mesh, data: 8, shard_parameters: true" + std::string(passes.empty() ? "}" : ", micro_batches: 4}"), 32,
+        8, buckets));
+    return mesh / sharded;
+  };
+  EXPECT_NEAR(steps("", ""), 1, 0.02);
+  EXPECT_NEAR(steps(", activation_checkpointing: true", ""), 1, 0.02);
+  EXPECT_NEAR(steps("", ", gradient_accumulation_steps: 4"), 1, 0.03);
+}
+
+TEST(DividedLayers, PiecesAreGatheredForEachUseAndSummedInEachPass) {
+  const auto calls = [](const std::string& mesh, const char* operation) {
+    int sum = 0;
+    const RunResult result = run_blocks("{name: mesh, " + mesh + "}", 16, 8, ", bucket_bytes: 1kB");
+    for (const CollectiveSummary& one : result.report.summary.collectives) {
+      if (one.operation == operation) sum += static_cast<int>(one.calls_per_step);
+    }
+    return sum;
+  };
+  // Eight blocks and the table; the last block stays for the backward pass, and the first for the next forward pass.
+  EXPECT_EQ(calls("data: 8, shard_parameters: true", "reduce_scatter"), 9);
+  EXPECT_EQ(calls("data: 8, shard_parameters: true", "all_gather"), 2 * 9 - 2);
+  EXPECT_EQ(calls("data: 8, micro_batches: 2, shard_parameters: true", "reduce_scatter"), 2 * 9);
+  EXPECT_EQ(calls("data: 8, shard_parameters: true", "all_reduce"), 0);
+  EXPECT_EQ(calls("data: 8, shard_parameters: true, replicate: 2", "all_reduce"), 4 * 9) << "of four pieces each";
+  EXPECT_EQ(calls("data: 8, shard_parameters: true, replicate: 2", "reduce_scatter"), 2 * 9);
+}
+
 TEST(GradientAccumulation, ReducesOnceForAllPasses) {
   for (const char* strategy : {"{name: mirrored}", "{name: multi_worker_mirrored}"}) {
     const std::string one_bucket = ", bucket_bytes: 1000GB";

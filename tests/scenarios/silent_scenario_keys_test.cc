@@ -89,6 +89,8 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"workload.overlap_products", {{"true"}}},
       {"workload.gradient_accumulation_steps", {{"2"}}},
       {"workload.activation_checkpointing", {{"true", "operations"}}},
+      {"strategy.shard_parameters", {{"true"}}},
+      {"strategy.replicate", {{"2"}}},
       {"workload.activation_checkpointing.first", {{"1"}}},
       {"workload.activation_checkpointing.every", {{"2"}}},
       {"workload.activation_checkpointing.together", {{"2"}}},

@@ -12,7 +12,9 @@
 namespace tandem {
 
 // Returns the elements of the largest bucket of consecutive layers, each of which is closed once it has `bucket_bytes`.
-std::int64_t largest_bucket(std::span<const Layer> layers, std::int64_t bucket_bytes, std::int64_t element_bytes);
+// With `of_blocks`, the layers of a block (Layer::block) are never in two buckets.
+std::int64_t largest_bucket(std::span<const Layer> layers, std::int64_t bucket_bytes, std::int64_t element_bytes,
+                            bool of_blocks = false);
 
 class GradientBuckets {
  public:
@@ -20,6 +22,8 @@ class GradientBuckets {
     std::int64_t first = 0, count = 0;  // of the gradients
     std::size_t last_layer = 0;         // the layer whose gradients complete it, nearest to the input
     GroupCollectives* group = nullptr;
+    GroupCollectives* copies = nullptr;  // devices that have the same part, where several groups divide it
+    bool is_of_experts = false;
     // A device's part of the bucket, if the group divides it, counted among the parts of all buckets. All parts of a
     // bucket are equally large, so that together they may be larger than the bucket.
     std::int64_t part_first = 0, part_count = 0;
@@ -32,12 +36,17 @@ class GradientBuckets {
     std::int64_t elements = 0;
     bool is_copy = false;  // whether these are the last stage's
   };
+  struct Settings {
+    std::int64_t bucket_bytes = 0, element_bytes = 4;
+    bool is_divided = false;
+    bool of_blocks = false;  // see largest_bucket()
+  };
   // `of_experts` tells for each layer whether its experts are divided. A bucket is closed once it has `bucket_bytes`.
   // With `is_divided`, the devices of a group divide each bucket: all its parts then precede the next bucket, and what
   // is tied is a bucket of its own in both stages, so that a device has the same part of both copies (as
   // Megatron-LM's param_and_grad_buffer.py divides them).
   GradientBuckets(std::span<const Layer> layers, const std::vector<bool>& of_experts, const Tied& tied,
-                  std::int64_t bucket_bytes, std::int64_t element_bytes, const MeshGroups& groups, bool is_divided);
+                  const MeshGroups& groups, const Settings& settings);
 
   std::int64_t size() const { return size_; }
   std::int64_t size_of_parts() const { return size_of_parts_; }

@@ -69,6 +69,12 @@ MeshGroups MeshLayout::groups_of(int rank) {
                     .experts = options_.expert > 1 ? neighbours(options_.expert) : nullptr,
                     .expert_data = options_.expert > 1 ? one_of_each(options_.expert) : nullptr,
                     .activations = &mesh_.communicator(rank, kPipeline)};
+  groups.shards = groups.data;
+  if (options_.replicate > 1) {
+    const int shards = options_.data * options_.context / options_.replicate;
+    groups.shards = neighbours(shards);
+    groups.copies = one_of_each(shards);
+  }
   groups.gradients = groups.activations;
   if (options_.virtual_stages == 1) return groups;
   std::vector<DeviceId> backwards;

@@ -20,6 +20,9 @@ struct MeshPlace {
 };
 struct MeshGroups {
   GroupCollectives* data = nullptr;  // along data x context: whoever has the same parameters
+  // Those of them that divide what they have, and those that have the same part: null with one group of them.
+  GroupCollectives* shards = nullptr;
+  GroupCollectives* copies = nullptr;
   GroupCollectives* tensor = nullptr;
   GroupCollectives* context = nullptr;
   GroupCollectives* experts = nullptr;      // those that divide the experts

@@ -22,6 +22,9 @@ struct ParallelOptions {
   // Whether devices with the same parameters divide the optimizer's state and work (ZeRO's first
   // stage), and whether the updated parameters are gathered while the next step begins, not before it.
   bool distributed_optimizer = false, overlap_gather = false;
+  // Whether devices with the same parameters keep pieces of them, which are gathered for each use (ZeRO's third stage).
+  bool shard_parameters = false;
+  int replicate = 1;     // groups of devices with the same parameters, each of which divides what they divide
   StrategyValues own{};  // of the strategy's own keys (StrategyInfo::keys)
 
   int stages() const { return pipeline * virtual_stages; }

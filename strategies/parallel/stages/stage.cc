@@ -4,7 +4,9 @@
 #include <tuple>
 
 #include "strategies/cross_device/host_values.h"
+#include "strategies/parallel/stages/sharded_stage_parameters.h"
 #include "strategies/parallel/stages/streams.h"
+#include "strategies/parallel/stages/whole_stage_parameters.h"
 
 namespace tandem {
 namespace {
@@ -43,14 +45,27 @@ Stage::Stage(const MeshMember& member, const TrainableModel& model, const Parall
   if (of_rows_ > 0 && model.has_values()) row_sums_ = device_.allocate(settings_.parameter_type(), {of_rows_});
   for (int i = 0; i < options.micro_batches; ++i) make_exchanges(pass(i).examples);
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.parameter_type()));
-  parameters_.emplace(
-      device_,
-      GradientBuckets(parts_, of_experts_, {.elements = is_first() || is_last() ? shared_ : 0, .is_copy = tied_ > 0},
-                      settings_.bucket_bytes, element_bytes, member.groups, options.distributed_optimizer),
-      StageParameters::Settings{.stored = settings_.parameter_type(),
-                                .used = settings_.storage(),
-                                .divides_state = options.distributed_optimizer,
-                                .overlaps_gather = options.overlap_gather});
+  GradientBuckets buckets(parts_, of_experts_,
+                          {.elements = is_first() || is_last() ? shared_ : 0, .is_copy = tied_ > 0}, member.groups,
+                          {.bucket_bytes = settings_.bucket_bytes,
+                           .element_bytes = element_bytes,
+                           .is_divided = options.distributed_optimizer || options.shard_parameters,
+                           .of_blocks = options.shard_parameters});
+  if (options.shard_parameters) {
+    parameters_ =
+        std::make_unique<ShardedStageParameters>(device_, std::move(buckets), parts_,
+                                                 ShardedStageParameters::Settings{.stored = settings_.parameter_type(),
+                                                                                  .used = settings_.storage(),
+                                                                                  .passes = options.micro_batches,
+                                                                                  .table = shared_table()});
+  } else {
+    parameters_ = std::make_unique<WholeStageParameters>(
+        device_, std::move(buckets),
+        WholeStageParameters::Settings{.stored = settings_.parameter_type(),
+                                       .used = settings_.storage(),
+                                       .divides_state = options.distributed_optimizer,
+                                       .overlaps_gather = options.overlap_gather});
+  }
   open_channels();
 }
 
@@ -67,6 +82,14 @@ void Stage::make_parts() {
     of_experts_.push_back(options_.expert > 1 && has_experts(layer));
   }
   recomputation_.emplace(parts_, settings_.recomputed);
+}
+
+// The table whose weights another layer of the stage shares.
+std::optional<std::size_t> Stage::shared_table() const {
+  const bool is_shared = std::ranges::any_of(parts_, &Layer::shared_weights);
+  const auto table = std::ranges::find_if(parts_, [](const Layer& part) { return !!part.embedding; });
+  if (!is_shared || table == parts_.end()) return std::nullopt;
+  return static_cast<std::size_t>(table - parts_.begin());
 }
 
 void Stage::make_exchanges(std::int64_t examples) {
@@ -204,6 +227,7 @@ void Stage::forward(int micro_batch) {
     const std::int64_t own = parts_[i].parameters();
     if (pass.is_first && (own > 0 || !uses_tied)) parameters_->wait_for(parameters_->first_of(i), own);
     if (pass.is_first && uses_tied) parameters_->wait_for(0, tied_);
+    parameters_->begin_layer(i, StageParameters::Way::forward);
     layer_forward(i, pass);
   }
   if (!channels_.output) return;
@@ -243,25 +267,35 @@ void Stage::exchange_loss(std::size_t layer, const Pass& pass) const {
 
 void Stage::backward(int micro_batch) {
   const Pass pass = this->pass(micro_batch);
-  if (pass.is_first) parameters_->begin();
+  const bool sums_each = parameters_->sums_every_pass();
+  Pass of_gradients = pass;
+  if (sums_each) of_gradients.is_first = of_gradients.is_last = true;
+  if (of_gradients.is_first) parameters_->begin_backward(*computation_);
   computation_->begin_backward(pass, channels_.gradient ? channels_.gradient->receive(pass.examples) : Tensor());
   for (std::size_t i = parts_.size(); i-- > 0;) {
-    for (const Again& again : recomputation_->before(i)) {
-      if (again.with_product) {
-        layer_forward(again.layer, pass);
-      } else {
-        launch(Work::operations, again.layer, pass);
-      }
-    }
-    layer_backward(i, pass);
-    if (pass.is_last && settings_.overlap) parameters_->reduce_from(i);
+    compute_again_before(i, pass);
+    parameters_->begin_layer(i, StageParameters::Way::backward);
+    layer_backward(i, of_gradients);
+    if (sums_each) sum_gradients_of_rows(i);
+    if (of_gradients.is_last && (sums_each || settings_.overlap)) parameters_->reduce_from(i);
   }
-  if (pass.is_last) parameters_->reduce_from(0);
+  if (of_gradients.is_last) parameters_->reduce_from(0);
   if (channels_.gradient) channels_.gradient->release();
   if (!channels_.input) return;
   channels_.input_gradient->wait_for_room();
   channels_.input_gradient->send(computation_->input_gradient(pass), pass.examples);
   channels_.input->release();
+}
+
+void Stage::compute_again_before(std::size_t layer, const Pass& pass) {
+  for (const Again& again : recomputation_->before(layer)) {
+    parameters_->begin_layer(again.layer, StageParameters::Way::backward);
+    if (again.with_product) {
+      layer_forward(again.layer, pass);
+    } else {
+      launch(Work::operations, again.layer, pass);
+    }
+  }
 }
 
 void Stage::layer_backward(std::size_t layer, const Pass& pass) const {
@@ -376,8 +410,15 @@ void Stage::reduce_gradients_of_rows() {
   compute().launch(op::copy_many(gradients, packed));
 }
 
+// Does the same for one layer, before its bucket is summed.
+void Stage::sum_gradients_of_rows(std::size_t layer) const {
+  if (own_rows_[layer] == 0) return;
+  const std::int64_t end = parameters_->first_of(layer) + parts_[layer].parameters();
+  member_.groups.tensor->all_reduce(parameters_->gradients(end - own_rows_[layer], own_rows_[layer]), compute());
+}
+
 void Stage::update() {
-  reduce_gradients_of_rows();
+  if (!parameters_->sums_every_pass()) reduce_gradients_of_rows();
   parameters_->update(*computation_);
 }
 

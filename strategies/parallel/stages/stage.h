@@ -56,6 +56,7 @@ class Stage final : public StageChunk {
   const LayerExchanges& exchanges(std::size_t layer, const Pass& pass) const;
   LayerTensors tensors(std::size_t layer) const;
   void make_parts();
+  std::optional<std::size_t> shared_table() const;
   void make_exchanges(std::int64_t examples);
   void set_first_values(Device& host);
   void open_channels();
@@ -70,7 +71,9 @@ class Stage final : public StageChunk {
   void gradients_of_layer(std::size_t layer, const Pass& pass) const;
   void gradients_beside_exchanges(std::size_t layer, const Pass& pass) const;
   void gradients_of_attention(std::size_t layer, const Pass& pass) const;
+  void compute_again_before(std::size_t layer, const Pass& pass);
   void reduce_gradients_of_rows();
+  void sum_gradients_of_rows(std::size_t layer) const;
 
   Device& device_;
   const TrainableModel& model_;
@@ -94,7 +97,7 @@ class Stage final : public StageChunk {
   std::vector<std::int64_t> own_rows_;
   std::int64_t of_rows_ = 0;
   Tensor row_sums_{};
-  std::optional<StageParameters> parameters_{};
+  std::unique_ptr<StageParameters> parameters_{};
   StageChannels channels_{};
   std::unique_ptr<StageModel> computation_{};
 };

@@ -1,75 +1,49 @@
-// The parameters of a stage. Sums their gradients over the devices that have the same parameters, and updates them.
-//
-// With a distributed optimizer (ZeRO's first stage, arXiv:1910.02054; Megatron-LM's --use-distributed-optimizer) these
-// devices divide each bucket: each of them gets the sums of its part and updates that part, and all of them then gather
-// the parameters.
+// The parameters of a stage on one device, their gradients and their updates.
 //
 // Threads: the task of the stage's device. The devices of a group make the same calls in the same order.
 #pragma once
 
-#include <vector>
+#include <cstdint>
 
 #include "engine/device.h"
-#include "strategies/model/training_settings.h"
-#include "strategies/parallel/layout/gradient_buckets.h"
-#include "strategies/parallel/stages/moments.h"
 #include "strategies/parallel/stages/stage_model.h"
 
 namespace tandem {
 
+// Parameters are counted as GradientBuckets counts them.
 class StageParameters {
  public:
-  struct Settings {
-    DType stored = DType::f32;     // of parameters and gradients
-    DType used = DType::f32;       // of the parameters that kernels read
-    bool divides_state = false;    // a distributed optimizer
-    bool overlaps_gather = false;  // its parameters are gathered as the next step begins; otherwise after the update
-  };
-  StageParameters(Device& device, GradientBuckets buckets, const Settings& settings);
+  // The direction of a pass.
+  enum class Way : std::uint8_t { forward, backward };
 
-  std::int64_t first_of(std::size_t layer) const { return buckets_.first_of(layer); }
-  Tensor gradients(std::int64_t first, std::int64_t count) const { return gradients_.flat_slice(first, count); }
+  virtual ~StageParameters() = default;
+
+  virtual std::int64_t first_of(std::size_t layer) const = 0;
+  // Valid in the work of the layers that they belong to, which begin_layer() precedes.
+  virtual Tensor gradients(std::int64_t first, std::int64_t count) const = 0;
   // Returns the parameters that kernels read; an empty tensor where there are only those of another type.
-  Tensor used(std::int64_t first, std::int64_t count) const;
+  virtual Tensor used(std::int64_t first, std::int64_t count) const = 0;
   // Copies first values to parameters, on the compute stream. `values` has the stored type.
-  void set(std::int64_t first, const Tensor& values);
+  virtual void set(std::int64_t first, const Tensor& values) = 0;
+
+  // Whether gradients are summed in every pass; otherwise in the one that completes them.
+  virtual bool sums_every_pass() const = 0;
 
   // Called before the passes of a step.
-  void begin_step();
+  virtual void begin_step() = 0;
   // Lets the compute stream wait for `count` parameters from `first` on, or for what `first` is in where there are
   // none. Called before a layer's first use in a step.
-  void wait_for(std::int64_t first, std::int64_t count) const;
-  // Called before the backward pass that completes gradients.
-  void begin() { reduced_ = 0; }
+  virtual void wait_for(std::int64_t first, std::int64_t count) const = 0;
+  // Called before the work of a layer in every pass.
+  virtual void begin_layer(std::size_t layer, Way way) = 0;
+  // Called before the backward pass that completes gradients, or before each where they are summed in every pass.
+  virtual void begin_backward(StageModel& model) = 0;
   // Sums the buckets that the gradients of `layer` complete, on the communication stream, after what the compute stream
   // holds now.
-  void reduce_from(std::size_t layer);
+  virtual void reduce_from(std::size_t layer) = 0;
   // Lets the compute stream wait for all sums.
-  void wait_until_reduced() const;
-  void update(StageModel& model);
-
- private:
-  using Bucket = GradientBuckets::Bucket;
-  // The events that a bucket has been summed and that its parameters have been gathered.
-  struct Dates {
-    Event reduced{}, gathered{};
-  };
-  bool is_divided(const Bucket& bucket) const { return settings_.divides_state && bucket.group->size() > 1; }
-  std::int64_t first_of_part(const Bucket& bucket) const;
-  Tensor my_gradients(const Bucket& bucket) const;
-  LayerTensors updated(const Bucket& bucket) const;
-  void gather();
-
-  Device& device_;
-  GradientBuckets buckets_;
-  Settings settings_;
-  std::vector<Dates> dates_;
-  std::size_t reduced_ = 0;
-  Moments moments_;
-  std::int64_t steps_ = 0;
-  Tensor parameters_, gradients_;
-  // With a distributed optimizer: this device's parts, in both types, and the parameters that kernels read.
-  Tensor my_parameters_, my_used_, used_;
+  virtual void wait_until_reduced() const = 0;
+  virtual void update(StageModel& model) = 0;
 };
 
 }  // namespace tandem

@@ -1,10 +1,10 @@
-#include "strategies/parallel/stages/stage_parameters.h"
+#include "strategies/parallel/stages/whole_stage_parameters.h"
 
 #include <algorithm>
 
 namespace tandem {
 
-StageParameters::StageParameters(Device& device, GradientBuckets buckets, const Settings& settings)
+WholeStageParameters::WholeStageParameters(Device& device, GradientBuckets buckets, const Settings& settings)
     : device_(device), buckets_(std::move(buckets)), settings_(settings), dates_(buckets_.buckets().size()) {
   const auto filled = [&device](std::int64_t count, DType dtype) {
     Tensor tensor = device.allocate(dtype, {std::max<std::int64_t>(1, count)});
@@ -19,13 +19,13 @@ StageParameters::StageParameters(Device& device, GradientBuckets buckets, const 
   used_ = filled(buckets_.size(), settings.used);
 }
 
-Tensor StageParameters::used(std::int64_t first, std::int64_t count) const {
+Tensor WholeStageParameters::used(std::int64_t first, std::int64_t count) const {
   if (settings_.divides_state) return used_.flat_slice(first, count);
   return settings_.used == settings_.stored ? parameters_.flat_slice(first, count) : Tensor();
 }
 
 // The parts of a bucket follow each other, so that a device's part begins at a multiple of the part's size.
-void StageParameters::set(std::int64_t first, const Tensor& values) {
+void WholeStageParameters::set(std::int64_t first, const Tensor& values) {
   const auto copy = [this](const Tensor& to, const Tensor& from) {
     device_.compute_stream().copy(to, from, Category::other);
   };
@@ -41,11 +41,11 @@ void StageParameters::set(std::int64_t first, const Tensor& values) {
   }
 }
 
-void StageParameters::begin_step() {
+void WholeStageParameters::begin_step() {
   if (settings_.overlaps_gather) gather();
 }
 
-void StageParameters::wait_for(std::int64_t first, std::int64_t count) const {
+void WholeStageParameters::wait_for(std::int64_t first, std::int64_t count) const {
   for (std::size_t i = 0; i < dates_.size(); ++i) {
     const Bucket& bucket = buckets_.buckets()[i];
     if (bucket.first < first + std::max<std::int64_t>(1, count) && first < bucket.first + bucket.count) {
@@ -54,7 +54,7 @@ void StageParameters::wait_for(std::int64_t first, std::int64_t count) const {
   }
 }
 
-void StageParameters::reduce_from(std::size_t layer) {
+void WholeStageParameters::reduce_from(std::size_t layer) {
   for (; reduced_ < dates_.size() && buckets_.buckets()[reduced_].last_layer >= layer; ++reduced_) {
     const Bucket& bucket = buckets_.buckets()[reduced_];
     if (bucket.group->size() == 1) continue;
@@ -62,6 +62,7 @@ void StageParameters::reduce_from(std::size_t layer) {
     stream.wait(device_.compute_stream().record());
     if (is_divided(bucket)) {
       bucket.group->reduce_scatter(my_gradients(bucket), gradients(bucket.first, bucket.padded_count()), stream);
+      if (bucket.copies != nullptr) bucket.copies->all_reduce(my_gradients(bucket), stream);
     } else {
       bucket.group->all_reduce(gradients(bucket.first, bucket.count), stream);
     }
@@ -69,11 +70,11 @@ void StageParameters::reduce_from(std::size_t layer) {
   }
 }
 
-void StageParameters::wait_until_reduced() const {
+void WholeStageParameters::wait_until_reduced() const {
   for (const Dates& dates : dates_) device_.compute_stream().wait(dates.reduced);
 }
 
-void StageParameters::update(StageModel& model) {
+void WholeStageParameters::update(StageModel& model) {
   for (std::size_t i = 0; i < dates_.size(); ++i) {
     device_.compute_stream().wait(dates_[i].reduced);
     const LayerTensors tensors = updated(buckets_.buckets()[i]);
@@ -85,16 +86,16 @@ void StageParameters::update(StageModel& model) {
 }
 
 // The sums of a device's part take the place of its own gradients.
-Tensor StageParameters::my_gradients(const Bucket& bucket) const {
+Tensor WholeStageParameters::my_gradients(const Bucket& bucket) const {
   return gradients(first_of_part(bucket), bucket.part_count);
 }
 
-std::int64_t StageParameters::first_of_part(const Bucket& bucket) const {
+std::int64_t WholeStageParameters::first_of_part(const Bucket& bucket) const {
   return bucket.first + bucket.group->rank_of(device_) * bucket.part_count;
 }
 
 // Returns what this device updates: a part of the bucket if the group divides it.
-LayerTensors StageParameters::updated(const Bucket& bucket) const {
+LayerTensors WholeStageParameters::updated(const Bucket& bucket) const {
   const Tensor gradients = gradients_.flat_slice(bucket.first, bucket.count);
   if (!settings_.divides_state) return {parameters_.flat_slice(bucket.first, bucket.count), gradients};
   const Tensor mine = my_parameters_.flat_slice(bucket.part_first, bucket.part_count);
@@ -103,7 +104,7 @@ LayerTensors StageParameters::updated(const Bucket& bucket) const {
 }
 
 // Gathers in the order in which the next step needs parameters; those of the first layers were updated last.
-void StageParameters::gather() {
+void WholeStageParameters::gather() {
   Stream& stream = device_.stream(kCommunicationStream);
   stream.wait(device_.compute_stream().record());
   for (std::size_t i = dates_.size(); i-- > 0;) {
