@@ -12,8 +12,8 @@ constexpr std::size_t kLastingSlot = 4;
 
 }  // namespace
 
-ShardedStageParameters::ShardedStageParameters(Device& device, GradientBuckets buckets,
-                                               std::span<const Layer> layers, const Settings& settings)
+ShardedStageParameters::ShardedStageParameters(Device& device, GradientBuckets buckets, std::span<const Layer> layers,
+                                               const Settings& settings)
     : device_(device), buckets_(std::move(buckets)), settings_(settings) {
   for (const Bucket& one : buckets_.buckets()) {
     Piece& piece = pieces_.emplace_back(
@@ -92,8 +92,8 @@ void ShardedStageParameters::set(std::int64_t first, const Tensor& values) {
     const std::int64_t mine = bucket(i).first + bucket(i).group->rank_of(device_) * bucket(i).part_count;
     const std::int64_t begin = std::max(first, mine), end = std::min(first + count, mine + bucket(i).part_count);
     if (begin >= end) continue;
-    compute().copy(pieces_[i].stored.flat_slice(begin - mine, end - begin), values.flat_slice(begin - first, end - begin),
-                   Category::other);
+    compute().copy(pieces_[i].stored.flat_slice(begin - mine, end - begin),
+                   values.flat_slice(begin - first, end - begin), Category::other);
   }
   hold_gathering();
 }

@@ -23,9 +23,9 @@ namespace tandem {
 class ShardedStageParameters final : public StageParameters {
  public:
   struct Settings {
-    DType stored = DType::f32;  // of pieces and gradients
-    DType used = DType::f32;    // of the parameters that kernels read
-    int passes = 1;             // of a step
+    DType stored = DType::f32;           // of pieces and gradients
+    DType used = DType::f32;             // of the parameters that kernels read
+    int passes = 1;                      // of a step
     std::optional<std::size_t> table{};  // the layer whose weights another one shares, if there is one
   };
   // `layers` are the device's parts of the stage's.
@@ -87,7 +87,7 @@ class ShardedStageParameters final : public StageParameters {
   std::vector<bool> reads_table_;       // likewise
   // By kind: the buckets whose parameters are used, and whose gradients are computed.
   std::array<std::size_t, 3> current_{kNone, kNone, kNone}, current_gradients_{kNone, kNone, kNone};
-  std::array<Slot, 5> slots_{};         // two of each kind in turn, and one that stays
+  std::array<Slot, 5> slots_{};  // two of each kind in turn, and one that stays
   std::array<GradientSlot, 5> gradients_{};
   std::size_t reduced_ = 0;
   int passes_ = 0;
