@@ -110,8 +110,11 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   const std::string dtype = options.dtype.empty() ? job.dtype : options.dtype;
   workload.set("batch", sizes.batch).set("dtype", dtype);
   if (job.dtype != "f32") workload.set("parameter_dtype", "f32");
-  if (const std::string precision = precision_of(job, options); !precision.empty())
-    workload.set("precision", YamlMap().set("compute", precision));
+  if (const std::string precision = precision_of(job, options); !precision.empty()) {
+    YamlMap types = YamlMap().set("compute", precision);
+    if (job.gathers_quantised && precision != "nvfp4") types.set("gather", "fp8");
+    workload.set("precision", types);
+  }
   workload.set("optimizer", options.optimizer.empty() ? job.optimizer : options.optimizer);
   workload.set("bucket_bytes", job.bucket_bytes).set("overlap", job.overlap);
   if (job.sequence_parallel) workload.set("sequence_parallel", true);

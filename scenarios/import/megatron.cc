@@ -327,6 +327,7 @@ class MegatronReader {
       }
     }
     if (flags_.is_on("fp4_format") || flags_.is_on("fp4")) job_.precision = "nvfp4";
+    job_.gathers_quantised = flags_.is_on("fp8_param_gather") && job_.distributed_optimizer;
   }
 
   void judge_flags() {

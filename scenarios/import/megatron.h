@@ -26,6 +26,7 @@ struct MegatronJob {
   bool distributed_optimizer = false, overlap_gather = false;
   bool keeps_scores = false;
   std::string precision{};  // "fp8", "mxfp8", "nvfp4"; empty: none
+  bool gathers_quantised = false;
   bool overlaps_products = false;
   bool fuses_loss = false;
   bool fuses_softmax = true;     // of scores that are kept

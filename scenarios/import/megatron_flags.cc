@@ -16,7 +16,6 @@ using Reason = std::pair<std::string_view, std::string_view>;
 constexpr std::array kNotModelled = {
     Reason{"expert_tensor_parallel_size", "experts are divided as the other layers are"},
     Reason{"cp_comm_type", "keys and values go round while the products run (p2p)"},
-    Reason{"fp8_param_gather", "parameters are gathered in the type of --bf16 or --fp16"},
     Reason{"distribute_saved_activations", "each device keeps its own activations"},
     Reason{"moe_token_dispatcher_type", "tokens go to experts and back by all-to-all (alltoall)"},
     Reason{"moe_enable_deepep", "tokens go to experts and back by all-to-all, and nothing overlaps with it"},
@@ -135,6 +134,7 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "fp8_format",
     "fp8_recipe",
     "fp8_margin",
+    "fp8_param_gather",
     "fp8_amax_*",
     "fp8_interval",
     "fp4",

@@ -33,6 +33,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   ParallelOptions options{
       .micro_batches = mesh.micro_batches, .virtual_stages = mesh.virtual_stages, .batch = scenario.workload.batch};
   options.stage_blocks = mesh.stage_blocks;
+  options.order = mesh.order;
   options.own = with_usual_values(info.name, info.keys, scenario.strategy.own);
   if (const auto axis = info.division->axis) {
     options.*axis = static_cast<int>(training_devices(scenario));

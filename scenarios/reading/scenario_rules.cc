@@ -36,12 +36,21 @@ class Rules {
     check_workers();
     check_operations();
     check_steps();
+    check_gather();
     if (problems_.empty() && strategy_ != nullptr) check_division();
   }
 
  private:
   void report(const std::vector<const char*>& paths, std::string message) {
     problems_.add(scenario_.problem_at(blamed(scenario_, paths), std::move(message)));
+  }
+
+  void check_gather() {
+    const auto* layers = std::get_if<LayersSettings>(&scenario_.workload.kind);
+    const MeshSettings& mesh = scenario_.strategy.mesh;
+    if (layers == nullptr || !layers->gathers_quantised || mesh.distributed_optimizer || mesh.shard_parameters) return;
+    report({"workload.precision.gather"},
+           "is for parameters that are gathered: distributed_optimizer or shard_parameters");
   }
 
   void check_devices() {

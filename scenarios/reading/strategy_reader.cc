@@ -57,6 +57,12 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
     if (blocks.is_list() && mesh.stage_blocks.empty()) blocks.error("needs a number for each stage");
     if (division == nullptr || !division->micro_batches) does_not_use(blocks, strategy.name);
   }
+  if (const YamlReader schedule = map.optional("schedule")) {
+    mesh.order = schedule.one_of<PipelineOrder>(
+        {{"1f1b", PipelineOrder::one_forward_one_backward}, {"zero_bubble", PipelineOrder::zero_bubble}});
+    const bool is_usual = mesh.order == PipelineOrder::one_forward_one_backward;
+    if (!is_usual && (division == nullptr || !division->micro_batches)) does_not_use(schedule, strategy.name);
+  }
   const auto read_switch = [&](const char* key, bool& value) {
     const YamlReader entry = map.optional(key);
     if (!entry) return;

@@ -112,6 +112,11 @@ void read_precision(const YamlReader& map, LayersSettings& layers) {
   const YamlReader compute = map.required("compute");
   layers.quantised = compute.one_of<Quantised>(
       {{"fp8", Quantised::fp8}, {"mxfp8", Quantised::mxfp8}, {"nvfp4", Quantised::nvfp4}}, Quantised::none);
+  const YamlReader gather = map.optional("gather");
+  layers.gathers_quantised = gather.one_of<bool>({{"dtype", false}, {"fp8", true}}, false);
+  if (layers.gathers_quantised && layers.quantised == Quantised::nvfp4) {
+    gather.error("is for operands of one byte, fp8 and mxfp8");
+  }
   if (layers.dtype != DType::f16 && layers.dtype != DType::bf16) {
     compute.error(fmt::format("is for a dtype of two bytes, whose operands are quantised; found dtype {}",
                               name_of(layers.dtype)));

@@ -18,6 +18,7 @@
 #include "scenarios/scenario/labelled_rows.h"
 #include "strategies/model/model.h"
 #include "strategies/model/training_settings.h"
+#include "strategies/parallel/layout/pipeline_schedule.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 
@@ -79,6 +80,7 @@ struct MeshSettings {
   int context = 1, expert = 1;             // ParallelOptions
   bool scatter_gather = true, distributed_optimizer = false, overlap_gather = false;  // likewise
   bool shard_parameters = false;                                                      // likewise
+  PipelineOrder order = PipelineOrder::one_forward_one_backward;                      // likewise
   int replicate = 1;                                                                  // likewise
 };
 

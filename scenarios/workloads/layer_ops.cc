@@ -173,6 +173,10 @@ LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DT
   return {.name = name, .bytes = bytes * static_cast<double>(elements), .has_wide_loads = true};
 }
 
+LayerKernel transposition(const Name& name, std::int64_t elements, DType type) {
+  return {.name = name, .bytes = 2 * operand_bytes(type) * static_cast<double>(elements), .has_wide_loads = true};
+}
+
 LayerKernel accumulation(std::int64_t parameters, DType stored) {
   constexpr double kPasses = 3;  // reads both, writes one
   return {.name = "accumulate",

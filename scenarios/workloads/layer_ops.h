@@ -63,6 +63,8 @@ LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType 
 
 // Returns the kernel that quantises elements of `from`, with a second copy for the product that reads them transposed.
 LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DType to);
+// Returns the kernel that copies quantised elements into another order.
+LayerKernel transposition(const Name& name, std::int64_t elements, DType type);
 
 // Returns the kernel that adds gradients to those of earlier passes over parts of a batch.
 LayerKernel accumulation(std::int64_t parameters, DType stored);

@@ -184,8 +184,12 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
   if (of_weights && !is_aligned_for(device_, of_weights)) of_weights = memory_->operands.right;
   const bool is_quantised = settings_.quantised != Quantised::none && part.can_be_quantised();
   if (work == Work::product && is_quantised && std::exchange(has_quantised_weights_[layer], 1) == 0) {
-    const Name name(part.name + " quantise weights");
-    launch_memory(stream, quantisation(name, part.weights(), settings_.storage(), settings_.quantised_rate()),
+    // Those that were gathered as bytes lack their transposed copy only.
+    const Name name(part.name + (settings_.gathers_quantised ? " transpose weights" : " quantise weights"));
+    launch_memory(stream,
+                  settings_.gathers_quantised
+                      ? transposition(name, part.weights(), settings_.quantised_rate())
+                      : quantisation(name, part.weights(), settings_.storage(), settings_.quantised_rate()),
                   scratch.result, scratch.left);
   }
   const LayerOps ops(stream, part, pass.examples, settings_.dtype);

@@ -2,7 +2,7 @@
 //
 // Either whole blocks (Layer::block) keep their input alone, or single layers of each block do something else, as
 // Layer::again says. Megatron-LM calls these granularities `full` and `selective`; torchtitan has `selective` with a
-// number for every n-th block, and with `op` for save_operations().
+// number for every n-th block, and with `op` for recompute_operations().
 //
 // Pure functions.
 #pragma once

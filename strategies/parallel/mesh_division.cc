@@ -28,6 +28,15 @@ std::optional<DivisionProblem> interleaving_problem(const ParallelOptions& optio
   return std::nullopt;
 }
 
+std::optional<DivisionProblem> order_problem(const ParallelOptions& options) {
+  if (options.order == PipelineOrder::one_forward_one_backward) return std::nullopt;
+  const char* const problem = options.pipeline == 1        ? "zero_bubble is for a pipeline of at least two devices"
+                              : options.virtual_stages > 1 ? "zero_bubble is for one stage on each device"
+                              : options.shard_parameters   ? "zero_bubble is for parameters that are whole"
+                                                           : nullptr;
+  return problem == nullptr ? std::nullopt : std::optional(DivisionProblem{"strategy.schedule", problem});
+}
+
 std::optional<DivisionProblem> experts_problem(const Model& model, const ParallelOptions& options) {
   if (options.data * options.context % options.expert != 0) {
     return DivisionProblem{
@@ -109,6 +118,7 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
     return DivisionProblem{"workload.gradient_accumulation_steps", "gradients are accumulated over micro_batches"};
   }
   if (auto found = interleaving_problem(options)) return found;
+  if (auto found = order_problem(options)) return found;
   if (auto found = problem_at("strategy.tensor", tensor_problem(model, options.tensor))) return found;
   const char* const stages_by = options.stage_blocks.empty() ? "strategy.pipeline" : "strategy.stage_blocks";
   if (auto found = problem_at(stages_by, stage_problem(model, options.stages(), options.stage_blocks))) return found;
@@ -123,6 +133,7 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
 }
 
 std::vector<PipelineAction> MeshDivision::schedule(int place, const ParallelOptions& options) const {
+  if (options.order == PipelineOrder::zero_bubble) return zero_bubble(place, options.pipeline, options.micro_batches);
   return interleaved_one_forward_one_backward(place, options.pipeline, options.virtual_stages, options.micro_batches);
 }
 

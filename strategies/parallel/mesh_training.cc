@@ -30,8 +30,8 @@ MeshTraining::DeviceStep MeshTraining::make_step(const MeshMember& place) {
     const auto stage = static_cast<std::size_t>(chunk * options_.pipeline + place.place.pipeline);
     const Range range{.first = static_cast<std::int64_t>(first_layers_[stage]),
                       .count = static_cast<std::int64_t>(first_layers_[stage + 1] - first_layers_[stage])};
-    local.stages.push_back(std::make_unique<Stage>(place, model_, options_, static_cast<int>(stage), range, ends,
-                                                   live_micro_batches(local.actions, chunk)));
+    local.stages.push_back(
+        std::make_unique<Stage>(place, model_, options_, static_cast<int>(stage), range, ends, local.actions, chunk));
     local.chunks.push_back(local.stages.back().get());
     parts.push_back(local.stages.back()->part());
   }

@@ -321,6 +321,17 @@ TEST(DividedLayers, ComputePartsOfBlocksAgain) {
   }
 }
 
+// Bubbles of three and of one pass for each stage but one, with eight micro-batches of three passes.
+TEST(DividedLayers, GradientsOfWeightsFillThePipeline) {
+  const auto step = [](const char* more) {
+    return step_of(run_blocks(std::string("{name: pipeline_parallel, micro_batches: 8") + more + "}", 8, 4));
+  };
+  EXPECT_NEAR(step(", schedule: zero_bubble") / step(""), (3 * 8 + 3.0) / (3 * 8 + 9), 0.03);
+  const RunResult once = run_blocks("{name: pipeline_parallel, micro_batches: 8}", 8, 4);
+  const RunResult apart = run_blocks("{name: pipeline_parallel, micro_batches: 8, schedule: zero_bubble}", 8, 4);
+  EXPECT_NEAR(flops(apart), flops(once), 1e-9 * flops(once));
+}
+
 // A mesh along one axis whose devices keep pieces of the parameters is fully sharded training.
 TEST(DividedLayers, PiecesOfParametersTakeAsLongAsFullySharded) {
   const auto steps = [](const std::string& more, const std::string& passes) {

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "strategies/base/errors.h"
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr auto kForward = PipelineAction::Pass::forward;
 constexpr auto kBackward = PipelineAction::Pass::backward;
+constexpr auto kWeights = PipelineAction::Pass::weights;
 
 // As figure 4 of PipeDream-2BW and figure 3 of Narayanan and others, arXiv:2104.04473, draw it.
 TEST(OneForwardOneBackward, IsTheScheduleOfThePaper) {
@@ -78,6 +81,55 @@ int played(int devices, int micro_batches, int chunks = 1) {
     }
   }
   return time;
+}
+
+TEST(ZeroBubble, DelaysGradientsOfWeightsByThePlaceOfTheStage) {
+  EXPECT_EQ(zero_bubble(0, 2, 2),
+            (std::vector<PipelineAction>{
+                {kForward, 0}, {kForward, 1}, {kBackward, 0}, {kWeights, 0}, {kBackward, 1}, {kWeights, 1}}));
+  EXPECT_EQ(zero_bubble(1, 2, 2),
+            (std::vector<PipelineAction>{
+                {kForward, 0}, {kBackward, 0}, {kForward, 1}, {kBackward, 1}, {kWeights, 0}, {kWeights, 1}}));
+}
+
+// Three passes of one unit each: those of 1F1B are one and two units. The paper's table 2: (p - 1)(F + B - W) of
+// waiting with the memory of 1F1B.
+TEST(ZeroBubble, WaitsForOneUnitAStageAndKeepsNoMoreMicroBatches) {
+  for (int stages = 2; stages <= 8; ++stages) {
+    for (int micro_batches = 2 * stages; micro_batches <= 20; ++micro_batches) {
+      std::vector<std::vector<PipelineAction>> schedules;
+      for (int stage = 0; stage < stages; ++stage) {
+        schedules.push_back(zero_bubble(stage, stages, micro_batches));
+        EXPECT_LE(live_micro_batches(schedules.back()), stages);
+        EXPECT_EQ(schedules.back().size(), static_cast<std::size_t>(3 * micro_batches));
+      }
+      std::map<std::tuple<PipelineAction::Pass, int, int>, int> ends;  // by pass, stage and micro-batch
+      std::vector<std::size_t> next(schedules.size(), 0);
+      std::vector<int> free(schedules.size(), 0);
+      int last = 0;
+      for (bool goes_on = true; goes_on;) {
+        goes_on = false;
+        for (int stage = 0; stage < stages; ++stage) {
+          const auto index = static_cast<std::size_t>(stage);
+          for (; next[index] < schedules[index].size(); ++next[index]) {
+            const auto [pass, micro_batch, chunk] = schedules[index][next[index]];
+            const int neighbour = pass == kForward ? stage - 1 : stage + 1;
+            int ready = 0;
+            if (pass != kWeights && neighbour >= 0 && neighbour < stages) {
+              const auto found = ends.find({pass, neighbour, micro_batch});
+              if (found == ends.end()) break;
+              ready = found->second;
+            }
+            free[index] = std::max(free[index], ready) + 1;
+            ends[{pass, stage, micro_batch}] = free[index];
+            last = std::max(last, free[index]);
+            goes_on = true;
+          }
+        }
+      }
+      EXPECT_EQ(last, 3 * micro_batches + stages - 1) << stages << " " << micro_batches;
+    }
+  }
 }
 
 TEST(OneForwardOneBackward, EndsAsSoonAsAnyScheduleCan) {

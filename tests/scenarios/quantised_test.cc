@@ -1,4 +1,5 @@
 // Products whose operands are quantised: their time, their memory, and what refuses them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,6 +82,28 @@ TEST(Quantised, InputsAreKeptInOneByte) {
   EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * 8 * 16);
   settings.quantised = Quantised::nvfp4;
   EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * 8 * 16 / 2);
+}
+
+// Layers of blocks have one byte for each parameter on their way, others two.
+TEST(Quantised, ParametersThatAreGatheredAsBytesAreHalfAsMany) {
+  const auto gathered = [](const char* strategy, const char* gather) {
+    const Report report = run_unscaled(read_scenario(fmt::format(
+        "workload: {{kind: layers, model: llama, sizes: {{layers: 4}}, batch: 8, dtype: bf16, parameter_dtype: f32, "
+        "bucket_bytes: 1MB, precision: {{compute: fp8, gather: {}}}}}\nstrategy: {{name: mesh, data: 8, {}: true}}\n"
+        "engine: {{name: sim}}\ntopology: hgx-h200\ndevices: {{per_worker: 8}}\nsteps: 2\nwarmup_steps: 1\n",
+        gather, strategy)));
+    double bytes = 0;
+    for (const CollectiveSummary& one : report.summary.collectives) {
+      if (one.operation == "all_gather") bytes += static_cast<double>(one.calls_per_step) * one.bytes;
+    }
+    return bytes;
+  };
+  constexpr double kOfBlocks = 4 * 218'112'000.0, kOthers = 2 * 128'256.0 * 4096;
+  const double once = 2 * (kOfBlocks + kOthers);
+  EXPECT_NEAR(gathered("distributed_optimizer", "dtype"), once, 1e-4 * once);
+  EXPECT_NEAR(gathered("distributed_optimizer", "fp8"), once - kOfBlocks, 1e-4 * once);
+  EXPECT_NEAR(gathered("shard_parameters", "dtype") / gathered("shard_parameters", "fp8"), once / (once - kOfBlocks),
+              0.05);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "tests/topologies/testing.h"
 #include "topologies/base/error.h"
 #include "topologies/readers/catalog.h"
+#include "topologies/readers/topology_yaml.h"
 
 namespace tandem {
 namespace {
@@ -195,6 +196,10 @@ TEST(Cluster, MachinesOfAnNvlinkDomainShareItsSwitch) {
   EXPECT_EQ(topology.node(node_named(topology, "fabric.nvswitch0")).worker, kNoWorker);
   EXPECT_EQ(topology.facts().nvlink_domain, 1);
   EXPECT_TRUE(make_cluster("gb200-nvl72", 1).find("w0.nvswitch0"));
+  const Topology parts = parse_topology_yaml(
+      "schema_version: 1\nname: parts\ncluster: {node: gb200-nvl72, workers: 20, nvlink_domain: 8}\n", "parts.yaml");
+  EXPECT_TRUE(parts.find("fabric.nvswitch2"));
+  EXPECT_FALSE(parts.find("fabric.nvswitch3"));
 }
 
 TEST(Cluster, WorkersShareTheirModels) {

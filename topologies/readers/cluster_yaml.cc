@@ -191,8 +191,21 @@ std::optional<Topology> with_overrides(const YamlReader& map, const Topology& ma
   return cluster;
 }
 
+// A job may have fewer machines of each NVLink domain than a rack has.
+void read_domain(const YamlReader& domain, std::optional<Topology>& machine) {
+  const int shared_by = domain.integer(1, 1 << 16, 1);
+  if (!domain || !machine) return;
+  int& most = machine->facts().nvlink_domain;
+  if (shared_by > most || most == 1) {
+    domain.error(most == 1 ? fmt::format("'{}' shares no NVSwitch with other machines", machine->name())
+                           : fmt::format("at most {} of '{}' share one NVSwitch", most, machine->name()));
+  }
+  most = shared_by;
+}
+
 std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, const std::string& name, int depth) {
-  const auto machine = read_machine(cluster.required("node"), cluster, depth);
+  auto machine = read_machine(cluster.required("node"), cluster, depth);
+  read_domain(cluster.optional("nvlink_domain"), machine);
   check_fabric_keys(cluster);
   const YamlReader overrides = cluster.optional("overrides");
   if (has_fabric_file(cluster)) {

@@ -38,6 +38,7 @@ std::string machine_with(const std::string& device) {
   // Parts of the names that drivers report; the first match counts.
   static constexpr std::array kKnown = {
       Known{"GH200", "gh200"},
+      Known{"GB300", "gb300-nvl72"},
       Known{"GB200", "gb200-nvl72"},
       Known{"B200", "hgx-b200"},
       Known{"B300", "hgx-b300"},

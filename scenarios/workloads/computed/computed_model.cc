@@ -71,6 +71,11 @@ std::optional<DivisionProblem> tied_table_problem(const Model& model, const Para
 
 std::optional<DivisionProblem> computed_division_problem(const Model& model, const ParallelOptions& options) {
   if (auto problem = tied_table_problem(model, options)) return problem;
+  if (options.order == PipelineOrder::zero_bubble) {
+    return DivisionProblem{"strategy.schedule",
+                           "layers that are computed need 1f1b: gradients of their weights are not "
+                           "kept for later"};
+  }
   const std::vector<LayerFlow> flows = flow_of(model);
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const auto unless_divisible = [&](std::int64_t count, const char* what) -> std::optional<DivisionProblem> {

@@ -32,9 +32,11 @@ GradientBuckets::GradientBuckets(std::span<const Layer> layers, const std::vecto
     : size_(tied.is_copy ? tied.elements : 0), first_of_(layers.size()) {
   Bucket bucket{.count = size_, .last_layer = layers.size() - 1};  // the last layer's pass completes the copy
   const bool is_divided = settings.is_divided;
+  std::int64_t quantised = 0;  // parameters of the bucket
   const auto close = [&](bool experts) {
     if (bucket.count > 0) {
       bucket.is_of_experts = experts;
+      bucket.is_quantised = 2 * quantised > bucket.count;
       bucket.group = experts ? groups.expert_data : is_divided ? groups.shards : groups.data;
       bucket.copies = experts || !is_divided ? nullptr : groups.copies;
       GroupCollectives* const group = bucket.group;
@@ -43,6 +45,7 @@ GradientBuckets::GradientBuckets(std::span<const Layer> layers, const std::vecto
       buckets_.push_back(bucket);
     }
     bucket = {.first = size_};
+    quantised = 0;
   };
   const auto add = [&](bool experts) {
     for (std::size_t i = layers.size(); i-- > 0;) {
@@ -59,6 +62,7 @@ GradientBuckets::GradientBuckets(std::span<const Layer> layers, const std::vecto
         close(experts);
       }
       if (left > 0) bucket.last_layer = i;
+      if (layers[i].can_be_quantised()) quantised += left;
       size_ += left;
       bucket.count = size_ - bucket.first;
       const bool is_full = bucket.count * settings.element_bytes >= settings.bucket_bytes;

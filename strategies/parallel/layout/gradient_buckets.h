@@ -24,6 +24,7 @@ class GradientBuckets {
     GroupCollectives* group = nullptr;
     GroupCollectives* copies = nullptr;  // devices that have the same part, where several groups divide it
     bool is_of_experts = false;
+    bool is_quantised = false;  // whether the operands of most of its layers are (Layer::can_be_quantised())
     // A device's part of the bucket, if the group divides it, counted among the parts of all buckets. All parts of a
     // bucket are equally large, so that together they may be larger than the bucket.
     std::int64_t part_first = 0, part_count = 0;

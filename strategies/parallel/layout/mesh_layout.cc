@@ -95,10 +95,16 @@ GroupCollectives* MeshLayout::ends_of(const MeshMember& member) {
 void run_passes(std::span<const PipelineAction> actions, std::span<StageChunk* const> chunks) {
   for (const PipelineAction& action : actions) {
     StageChunk& chunk = *chunks[static_cast<std::size_t>(action.chunk)];
-    if (action.pass == PipelineAction::Pass::forward) {
-      chunk.forward(action.micro_batch);
-    } else {
-      chunk.backward(action.micro_batch);
+    switch (action.pass) {
+      case PipelineAction::Pass::forward:
+        chunk.forward(action.micro_batch);
+        break;
+      case PipelineAction::Pass::backward:
+        chunk.backward(action.micro_batch);
+        break;
+      case PipelineAction::Pass::weights:
+        chunk.weights(action.micro_batch);
+        break;
     }
   }
 }

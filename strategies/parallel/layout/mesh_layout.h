@@ -66,8 +66,10 @@ class StageChunk {
  public:
   virtual ~StageChunk() = default;
   virtual void forward(int micro_batch) = 0;
-  // The pass of the last micro-batch completes the gradients.
+  // The pass of the last micro-batch completes the gradients, unless weights() does.
   virtual void backward(int micro_batch) = 0;
+  // The gradients of weights, where schedules have such passes.
+  virtual void weights(int micro_batch) = 0;
 };
 
 // Issues the passes of a step in their order. `chunks` are the device's stages.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "strategies/base/strategy_key.h"
+#include "strategies/parallel/layout/pipeline_schedule.h"
 
 namespace tandem {
 
@@ -15,7 +16,8 @@ struct ParallelOptions {
   int micro_batches = 1;                   // parts of a replica's batch, which go through the pipeline one by one
   int virtual_stages = 1;                  // stages of each device of a pipeline, which take turns on it
   std::vector<int> stage_blocks{};         // of each stage, in order: its blocks; empty: equally many
-  std::int64_t batch = 1;                  // rows of a step, for all replicas together
+  PipelineOrder order = PipelineOrder::one_forward_one_backward;
+  std::int64_t batch = 1;  // rows of a step, for all replicas together
   // Whether each tensor-parallel device of a stage sends only its part of a matrix that all of them have, and the
   // devices of the next stage gather the parts; otherwise each sends the whole matrix.
   bool scatter_gather = true;

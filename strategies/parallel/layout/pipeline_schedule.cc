@@ -11,10 +11,13 @@
 namespace tandem {
 
 int live_micro_batches(std::span<const PipelineAction> actions, int chunk) {
+  using Pass = PipelineAction::Pass;
+  const bool has_weights = std::ranges::count(actions, Pass::weights, &PipelineAction::pass) > 0;
   int live = 0, most = 0;
   for (const PipelineAction& action : actions) {
     if (action.chunk != chunk) continue;
-    live += action.pass == PipelineAction::Pass::forward ? 1 : -1;
+    if (action.pass == Pass::forward) ++live;
+    if (action.pass == (has_weights ? Pass::weights : Pass::backward)) --live;
     most = std::max(most, live);
   }
   return most;
@@ -31,6 +34,20 @@ std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int 
   }
   for (int i = micro_batches - warm_up; i < micro_batches; ++i) {
     actions.push_back({PipelineAction::Pass::backward, i});
+  }
+  return actions;
+}
+
+std::vector<PipelineAction> zero_bubble(int stage, int stages, int micro_batches) {
+  std::vector<PipelineAction> actions;
+  for (const PipelineAction& action : one_forward_one_backward(stage, stages, micro_batches)) {
+    actions.push_back(action);
+    const int ready = action.micro_batch - stage;
+    const bool is_backward = action.pass == PipelineAction::Pass::backward;
+    if (is_backward && ready >= 0) actions.push_back({PipelineAction::Pass::weights, ready});
+  }
+  for (int i = std::max(0, micro_batches - stage); i < micro_batches; ++i) {
+    actions.push_back({PipelineAction::Pass::weights, i});
   }
   return actions;
 }

@@ -8,7 +8,8 @@
 namespace tandem {
 
 struct PipelineAction {
-  enum class Pass : std::uint8_t { forward, backward };
+  // weights: the gradients of weights, where `backward` passes leave them out.
+  enum class Pass : std::uint8_t { forward, backward, weights };
   Pass pass = Pass::forward;
   int micro_batch = 0;
   int chunk = 0;  // which of the device's stages: 0 is the first one
@@ -28,7 +29,15 @@ std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int 
 std::vector<PipelineAction> interleaved_one_forward_one_backward(int device, int devices, int chunks,
                                                                  int micro_batches);
 
-// The largest number of micro-batches of a chunk that are between their two passes at the same time.
+// The same, where gradients of weights are passes of their own, which fill the time that stages would wait (ZB-H1: Qi
+// and others, "Zero Bubble Pipeline Parallelism", arXiv:2401.10241). Stage s computes those of a micro-batch once `s`
+// more have gone backward. As many micro-batches are under way as in the first stage of one_forward_one_backward().
+std::vector<PipelineAction> zero_bubble(int stage, int stages, int micro_batches);
+
+// The order of the passes of a pipeline.
+enum class PipelineOrder : std::uint8_t { one_forward_one_backward, zero_bubble };
+
+// The largest number of micro-batches of a chunk that are between their first and their last pass at the same time.
 int live_micro_batches(std::span<const PipelineAction> actions, int chunk = 0);
 
 // Divides layers into `stages` runs of at least one layer such that the most expensive run costs least. Returns the

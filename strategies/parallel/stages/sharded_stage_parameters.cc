@@ -102,8 +102,10 @@ void ShardedStageParameters::gather(std::size_t index) {
   Slot& slot = slots_[slot_of(index)];
   if (slot.bucket == index) return;
   communication().wait(slot.used);
-  bucket(index).group->all_gather(slot.memory.flat_slice(0, bucket(index).padded_count()), pieces_[index].used,
-                                  communication());
+  const Bucket& one = bucket(index);
+  const std::int64_t part = gathered_count(one.part_count, settings_.gathers_bytes && one.is_quantised);
+  one.group->all_gather(slot.memory.flat_slice(0, part * one.group->size()), pieces_[index].used.flat_slice(0, part),
+                        communication());
   slot.ready = communication().record();
   slot.bucket = index;
 }

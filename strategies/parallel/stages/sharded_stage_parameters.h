@@ -25,6 +25,7 @@ class ShardedStageParameters final : public StageParameters {
   struct Settings {
     DType stored = DType::f32;           // of pieces and gradients
     DType used = DType::f32;             // of the parameters that kernels read
+    bool gathers_bytes = false;          // quantised parameters have one byte each on their way
     int passes = 1;                      // of a step
     std::optional<std::size_t> table{};  // the layer whose weights another one shares, if there is one
   };

@@ -27,7 +27,7 @@ std::int64_t shared_elements(const Model& model, int parts, int part) {
 }  // namespace
 
 Stage::Stage(const MeshMember& member, const TrainableModel& model, const ParallelOptions& options, int stage,
-             Range layers, GroupCollectives* ends, int live)
+             Range layers, GroupCollectives* ends, std::span<const PipelineAction> actions, int chunk)
     : device_(*member.device),
       model_(model),
       settings_(model.settings()),
@@ -37,7 +37,8 @@ Stage::Stage(const MeshMember& member, const TrainableModel& model, const Parall
       stage_(stage),
       layers_(layers),
       ends_(ends),
-      live_(live),
+      live_(live_micro_batches(actions, chunk)),
+      defers_weights_(std::ranges::count(actions, PipelineAction::Pass::weights, &PipelineAction::pass) > 0),
       rows_(part_of(options.batch, options.data, member.place.data)) {
   shared_ = ends == nullptr ? 0 : shared_elements(model.model(), options.tensor, member.place.tensor);
   tied_ = is_last() ? shared_ : 0;
@@ -52,18 +53,20 @@ Stage::Stage(const MeshMember& member, const TrainableModel& model, const Parall
                            .is_divided = options.distributed_optimizer || options.shard_parameters,
                            .of_blocks = options.shard_parameters});
   if (options.shard_parameters) {
-    parameters_ =
-        std::make_unique<ShardedStageParameters>(device_, std::move(buckets), parts_,
-                                                 ShardedStageParameters::Settings{.stored = settings_.parameter_type(),
-                                                                                  .used = settings_.storage(),
-                                                                                  .passes = options.micro_batches,
-                                                                                  .table = shared_table()});
+    parameters_ = std::make_unique<ShardedStageParameters>(
+        device_, std::move(buckets), parts_,
+        ShardedStageParameters::Settings{.stored = settings_.parameter_type(),
+                                         .used = settings_.storage(),
+                                         .gathers_bytes = settings_.gathers_quantised,
+                                         .passes = options.micro_batches,
+                                         .table = shared_table()});
   } else {
     parameters_ = std::make_unique<WholeStageParameters>(
         device_, std::move(buckets),
         WholeStageParameters::Settings{.stored = settings_.parameter_type(),
                                        .used = settings_.storage(),
                                        .divides_state = options.distributed_optimizer,
+                                       .gathers_bytes = settings_.gathers_quantised,
                                        .overlaps_gather = options.overlap_gather});
   }
   open_channels();
@@ -265,108 +268,6 @@ void Stage::exchange_loss(std::size_t layer, const Pass& pass) const {
   launch(Work::loss, layer, pass);
 }
 
-void Stage::backward(int micro_batch) {
-  const Pass pass = this->pass(micro_batch);
-  const bool sums_each = parameters_->sums_every_pass();
-  Pass of_gradients = pass;
-  if (sums_each) of_gradients.is_first = of_gradients.is_last = true;
-  if (of_gradients.is_first) parameters_->begin_backward(*computation_);
-  computation_->begin_backward(pass, channels_.gradient ? channels_.gradient->receive(pass.examples) : Tensor());
-  for (std::size_t i = parts_.size(); i-- > 0;) {
-    compute_again_before(i, pass);
-    parameters_->begin_layer(i, StageParameters::Way::backward);
-    layer_backward(i, of_gradients);
-    if (sums_each) sum_gradients_of_rows(i);
-    if (of_gradients.is_last && (sums_each || settings_.overlap)) parameters_->reduce_from(i);
-  }
-  if (of_gradients.is_last) parameters_->reduce_from(0);
-  if (channels_.gradient) channels_.gradient->release();
-  if (!channels_.input) return;
-  channels_.input_gradient->wait_for_room();
-  channels_.input_gradient->send(computation_->input_gradient(pass), pass.examples);
-  channels_.input->release();
-}
-
-void Stage::compute_again_before(std::size_t layer, const Pass& pass) {
-  for (const Again& again : recomputation_->before(layer)) {
-    parameters_->begin_layer(again.layer, StageParameters::Way::backward);
-    if (again.with_product) {
-      layer_forward(again.layer, pass);
-    } else {
-      launch(Work::operations, again.layer, pass);
-    }
-  }
-}
-
-void Stage::layer_backward(std::size_t layer, const Pass& pass) const {
-  const LayerExchanges& exchanged = exchanges(layer, pass);
-  if (exchanged.combined > 0) exchange(Exchange::gradients_to_experts, layer, pass, compute());
-  if (exchanged.keys > 0) {
-    gradients_of_attention(layer, pass);
-  } else {
-    gradients_of_layer(layer, pass);
-  }
-  if (exchanged.dispatched > 0) exchange(Exchange::gradients_from_experts, layer, pass, compute());
-  if (!pass.is_first && parts_[layer].parameters() > 0) launch(Work::accumulation, layer, pass);
-}
-
-// With sequence parallelism, what follows a sum has been done to the device's rows, so that the gradients of all rows
-// are gathered after it.
-void Stage::gradients_of_layer(std::size_t layer, const Pass& pass) const {
-  const LayerExchanges& exchanged = exchanges(layer, pass);
-  const bool is_on_rows = exchanged.gathered_gradient > 0;
-  if (is_on_rows) {
-    launch(Work::operations_gradient, layer, pass);
-    exchange_beside_products(Exchange::output_gradient, layer, pass);
-  }
-  const bool has_exchanges = exchanged.summed_gradient > 0 || exchanged.gathered_again > 0;
-  if (has_exchanges && settings_.overlap_tensor) return gradients_beside_exchanges(layer, pass);
-  if (exchanged.gathered_again > 0) exchange(Exchange::input_again, layer, pass, compute());
-  if (!is_on_rows) launch(Work::operations_gradient, layer, pass);
-  launch(Work::product_again, layer, pass);
-  launch(Work::weight_gradient, layer, pass);
-  if (exchanged.with_input_gradient) launch(Work::input_gradient, layer, pass);
-  wait_for_exchanges();
-  if (exchanged.summed_gradient > 0) exchange(Exchange::input_gradient, layer, pass, compute());
-}
-
-// The input is gathered while its gradient is computed. That gradient is then summed, on a stream of its own, while the
-// gradient of the weights is computed.
-void Stage::gradients_beside_exchanges(std::size_t layer, const Pass& pass) const {
-  const LayerExchanges& exchanged = exchanges(layer, pass);
-  Stream& stream = device_.stream(kTensorStream);
-  Event gathered;
-  if (exchanged.gathered_again > 0) {
-    stream.wait(compute().record());
-    exchange(Exchange::input_again, layer, pass, stream);
-    gathered = stream.record();
-  }
-  if (exchanged.gathered_gradient == 0) launch(Work::operations_gradient, layer, pass);
-  launch(Work::product_again, layer, pass);
-  if (exchanged.with_input_gradient) launch(Work::input_gradient, layer, pass);
-  stream.wait(compute().record());
-  if (exchanged.summed_gradient > 0) exchange(Exchange::input_gradient, layer, pass, stream);
-  if (exchanged.gathered_again > 0) compute().wait(gathered);
-  launch(Work::weight_gradient, layer, pass);
-  compute().wait(stream.record());
-}
-
-// The right operands (keys or values) are passed around once more, and their gradients go back to the devices that own
-// them.
-void Stage::gradients_of_attention(std::size_t layer, const Pass& pass) const {
-  Stream& stream = device_.stream(kContextStream);
-  stream.wait(compute().record());
-  exchange(Exchange::keys_again, layer, pass, stream);
-  if (model_.has_values()) compute().wait(stream.record());
-  launch(Work::operations_gradient, layer, pass);
-  launch(Work::product_again, layer, pass);
-  launch(Work::weight_gradient, layer, pass);
-  stream.wait(compute().record());
-  exchange(Exchange::key_gradients, layer, pass, stream);
-  launch(Work::input_gradient, layer, pass);
-  compute().wait(stream.record());
-}
-
 void Stage::copy_layer(std::size_t layer, const LinearTensors& whole, Worker& worker) const {
   const auto first = static_cast<std::size_t>(layers_.first);
   if (layer < first || layer >= first + parts_.size()) return;
@@ -380,46 +281,6 @@ void Stage::copy_layer(std::size_t layer, const LinearTensors& whole, Worker& wo
   Stream& stream = worker.cpu().compute_stream();
   stream.launch(op::place_along(whole.weights, copied_to_host(worker, part.weights), by_rows ? 0 : 1, begin));
   stream.launch(op::place_along(whole.bias, copied_to_host(worker, part.bias), 0, by_rows ? 0 : begin));
-}
-
-// Sums the gradients of the word embeddings, of which the first and the last stage have a copy each.
-void Stage::reduce_tied() {
-  if (shared_ == 0 || !(is_first() || is_last())) return;
-  Stream& stream = device_.stream(kCommunicationStream);
-  stream.wait(compute().record());
-  ends_->all_reduce(parameters_->gradients(is_last() ? 0 : parameters_->first_of(0), shared_), stream);
-  compute().wait(stream.record());
-}
-
-// Sums the gradients of norms and biases, which have seen only the device's rows.
-void Stage::reduce_gradients_of_rows() {
-  if (of_rows_ == 0) return;
-  parameters_->wait_until_reduced();
-  if (!model_.has_values()) return member_.groups.tensor->all_reduce(parameters_->gradients(0, of_rows_), compute());
-  std::vector<Tensor> gradients, packed;
-  std::int64_t first = 0;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (own_rows_[i] == 0) continue;
-    const std::int64_t end = parameters_->first_of(i) + parts_[i].parameters();
-    gradients.push_back(parameters_->gradients(end - own_rows_[i], own_rows_[i]));
-    packed.push_back(row_sums_.flat_slice(first, own_rows_[i]));
-    first += own_rows_[i];
-  }
-  compute().launch(op::copy_many(packed, gradients));
-  member_.groups.tensor->all_reduce(row_sums_, compute());
-  compute().launch(op::copy_many(gradients, packed));
-}
-
-// Does the same for one layer, before its bucket is summed.
-void Stage::sum_gradients_of_rows(std::size_t layer) const {
-  if (own_rows_[layer] == 0) return;
-  const std::int64_t end = parameters_->first_of(layer) + parts_[layer].parameters();
-  member_.groups.tensor->all_reduce(parameters_->gradients(end - own_rows_[layer], own_rows_[layer]), compute());
-}
-
-void Stage::update() {
-  if (!parameters_->sums_every_pass()) reduce_gradients_of_rows();
-  parameters_->update(*computation_);
 }
 
 }  // namespace tandem

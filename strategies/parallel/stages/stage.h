@@ -24,10 +24,10 @@ namespace tandem {
 class Stage final : public StageChunk {
  public:
   // `layers` are those of stage number `stage` of the pipeline. `ends` is the group of the first and the last stage
-  // where these have the same embedding, else null. `live` is how many micro-batches are between their two passes at
-  // the same time.
+  // where these have the same embedding, else null. `actions` are the passes of the device, among them those of its
+  // stage number `chunk`.
   Stage(const MeshMember& member, const TrainableModel& model, const ParallelOptions& options, int stage, Range layers,
-        GroupCollectives* ends, int live);
+        GroupCollectives* ends, std::span<const PipelineAction> actions, int chunk);
 
   StagePart part() const;
   // Called before the first step, with what was made for part(). `host` is the worker's CPU, on which first values are
@@ -45,6 +45,7 @@ class Stage final : public StageChunk {
   void begin_step(const Batch& batch);  // called before the passes
   void forward(int micro_batch) override;
   void backward(int micro_batch) override;
+  void weights(int micro_batch) override;
   // Called after the passes: first reduce_tied() of all stages of the device, then update().
   void reduce_tied();
   void update();
@@ -69,6 +70,8 @@ class Stage final : public StageChunk {
   void exchange_loss(std::size_t layer, const Pass& pass) const;
   void layer_backward(std::size_t layer, const Pass& pass) const;
   void gradients_of_layer(std::size_t layer, const Pass& pass) const;
+  bool is_deferred(std::size_t layer) const;
+  void gradients_of_weights(std::size_t layer, const Pass& pass) const;
   void gradients_beside_exchanges(std::size_t layer, const Pass& pass) const;
   void gradients_of_attention(std::size_t layer, const Pass& pass) const;
   void compute_again_before(std::size_t layer, const Pass& pass);
@@ -84,7 +87,8 @@ class Stage final : public StageChunk {
   int stage_;
   Range layers_;  // of the model
   GroupCollectives* ends_;
-  int live_;
+  int live_;                  // micro-batches between their first and their last pass at the same time
+  bool defers_weights_;       // whether their gradients are passes of their own
   Range rows_;                // of the batch
   std::vector<Layer> parts_;  // of the layers, that the device has
   std::optional<Recomputation> recomputation_{};

@@ -11,6 +11,12 @@
 namespace tandem {
 
 // Parameters are counted as GradientBuckets counts them.
+// Returns how many elements of two bytes have as many bytes as a part of a bucket that is gathered, where it has one
+// byte for each parameter or two.
+inline std::int64_t gathered_count(std::int64_t part, bool in_bytes) {
+  return in_bytes ? (part + 1) / 2 : part;
+}
+
 class StageParameters {
  public:
   // The direction of a pass.

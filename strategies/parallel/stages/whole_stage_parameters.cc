@@ -110,8 +110,9 @@ void WholeStageParameters::gather() {
   for (std::size_t i = dates_.size(); i-- > 0;) {
     const Bucket& bucket = buckets_.buckets()[i];
     if (!is_divided(bucket)) continue;
-    bucket.group->all_gather(used_.flat_slice(bucket.first, bucket.padded_count()),
-                             my_used_.flat_slice(bucket.part_first, bucket.part_count), stream);
+    const std::int64_t part = gathered_count(bucket.part_count, settings_.gathers_bytes && bucket.is_quantised);
+    bucket.group->all_gather(used_.flat_slice(bucket.first, part * bucket.group->size()),
+                             my_used_.flat_slice(bucket.part_first, part), stream);
     dates_[i].gathered = stream.record();
     if (!settings_.overlaps_gather) device_.compute_stream().wait(dates_[i].gathered);
   }

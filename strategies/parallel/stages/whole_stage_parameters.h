@@ -24,6 +24,7 @@ class WholeStageParameters final : public StageParameters {
     DType stored = DType::f32;     // of parameters and gradients
     DType used = DType::f32;       // of the parameters that kernels read
     bool divides_state = false;    // a distributed optimizer
+    bool gathers_bytes = false;    // quantised parameters have one byte each on their way
     bool overlaps_gather = false;  // its parameters are gathered as the next step begins; otherwise after the update
   };
   WholeStageParameters(Device& device, GradientBuckets buckets, const Settings& settings);

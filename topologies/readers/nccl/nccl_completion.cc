@@ -60,6 +60,10 @@ std::vector<Count> count_by_cpu(const Topology& machine) {
   return counts;
 }
 
+double rate_of(const LinkModel* model, double otherwise) {
+  return model != nullptr ? model->bandwidth_bytes_per_s.value : otherwise;
+}
+
 }  // namespace
 
 void Importer::complete() {
@@ -291,7 +295,7 @@ void Importer::complete_ports() {
 
 void Importer::complete_rates() {
   const auto pcie = machine_ ? first_link(*machine_, LinkKind::pcie) : nullptr;
-  const double pcie_rate = pcie != nullptr ? pcie->bandwidth_bytes_per_s.value : kUnknownPcie;
+  const double pcie_rate = rate_of(pcie.get(), kUnknownPcie);
   const std::string as_in = "as in " + machine_name_;
   for (Connection& connection : graph_.connections) {
     if (connection.rate != 0) continue;
@@ -301,7 +305,7 @@ void Importer::complete_rates() {
                    fmt::format("assumed: PCIe of {}, {}", in_gigabytes(pcie_rate), connection.source));
   }
   const auto numa = machine_ ? first_link(*machine_, LinkKind::cpu_interconnect) : nullptr;
-  const double numa_rate = numa != nullptr ? numa->bandwidth_bytes_per_s.value : kSlowestNumaRate;
+  const double numa_rate = rate_of(numa.get(), kSlowestNumaRate);
   const auto cpus = machine_ ? machine_->nodes_of(0, NodeKind::cpu) : std::vector<NodeIndex>{};
   for (NumaNode& node : numa_nodes_) {
     if (node.rate == 0 && numa_nodes_.size() > 1) {
