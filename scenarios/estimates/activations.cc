@@ -133,7 +133,7 @@ std::int64_t kept_of(std::span<const Layer> layers, std::size_t index, const Rec
       if (has_values_of_others(layers, index, recomputation)) {
         return key_elements(layer) / settings.key_parts * element_bytes;
       }
-      return has_input ? kept_input_elements(layer, settings) * element_bytes : 0;
+      return has_input && !shares_input(layers, index) ? kept_input_elements(layer, settings) * element_bytes : 0;
   }
   TANDEM_UNREACHABLE("what of a layer is computed again");
 }

@@ -299,6 +299,7 @@ class MegatronReader {
     job_.overlap = flags_.is_on("overlap_grad_reduce");
     job_.sequence_parallel = flags_.is_on("sequence_parallel") && job_.tensor > 1;
     job_.distributed_optimizer = flags_.is_on("use_distributed_optimizer");
+    read_sharding();
     job_.overlap_gather = job_.distributed_optimizer && flags_.is_on("overlap_param_gather");
     job_.scatter_gather = !flags_.is_on("no_scatter_gather_tensors_in_pipeline");
     job_.recompute = recomputation_of(flags_);
@@ -318,6 +319,22 @@ class MegatronReader {
     }
   }
 
+  void read_sharding() {
+    const bool is_sharded = flags_.is_on("use_megatron_fsdp") || flags_.is_on("use_custom_fsdp");
+    const std::string what = flags_.text("data_parallel_sharding_strategy", "no_shard");
+    if (is_sharded && what != "no_shard") {
+      job_.shard_parameters = what == "optim_grads_params" && job_.pipeline == 1;
+      job_.distributed_optimizer = !job_.shard_parameters;
+      if (what == "optim_grads_params" && job_.pipeline > 1) {
+        job_.left_out.push_back(
+            "--data-parallel-sharding-strategy optim_grads_params: in a pipeline, parameters are whole during a step");
+      }
+    }
+    if (job_.distributed_optimizer || job_.shard_parameters) {
+      job_.replicate = positive("num_distributed_optimizer_instances", 1);
+    }
+  }
+
   void read_precision() {
     const std::string recipe = flags_.text("fp8_recipe", "delayed");
     if (flags_.is_on("fp8_format") || flags_.is_on("fp8")) {
@@ -327,7 +344,7 @@ class MegatronReader {
       }
     }
     if (flags_.is_on("fp4_format") || flags_.is_on("fp4")) job_.precision = "nvfp4";
-    job_.gathers_quantised = flags_.is_on("fp8_param_gather") && job_.distributed_optimizer;
+    job_.gathers_quantised = flags_.is_on("fp8_param_gather") && (job_.distributed_optimizer || job_.shard_parameters);
   }
 
   void judge_flags() {

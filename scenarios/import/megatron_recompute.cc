@@ -23,20 +23,23 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
+// `act` is a name of Tandem's own.
 bool is_known_module(std::string_view name) {
-  return std::ranges::count(recomputed_modules(), name) > 0;
+  return name != "act" && std::ranges::count(recomputed_modules(), name) > 0;
 }
 
 bool has_module(const Flags& flags, std::string_view name) {
   const bool has_experts = flags.number("num_experts", 0) > 0;
   if (name == "moe" || name == "moe_act") return has_experts;
-  if (name == "mlp") return !has_experts;
+  const std::string pattern = flags.text("moe_layer_freq", "1");
+  if (name == "mlp") return !has_experts || pattern != "1";  // some layers have none
   return name != "mla_up_proj" || flags.is_on("multi_latent_attention");
 }
 
 std::string blocks_of(const Flags& flags) {
   const std::string method = flags.text("recompute_method");
   const std::int64_t layers = flags.number("recompute_num_layers", 1);
+  if (layers == 0) return "";
   if (method == "block") return fmt::format("{{first: {}}}", layers);
   if (!method.empty() && method != "uniform") flags.fail("recompute_method", "is neither uniform nor block");
   return layers > 1 ? fmt::format("{{together: {}}}", layers) : "true";

@@ -92,6 +92,11 @@ std::optional<DivisionProblem> parallel_problem(const Scenario& scenario) {
       return problem;
     return computed_division_problem(layers->model, options);
   }
+  const auto only_for_layers = [](const char* path) {
+    return DivisionProblem{path, "is for tables of layers (kind: layers)"};
+  };
+  if (options.shard_parameters) return only_for_layers("strategy.shard_parameters");
+  if (options.order == PipelineOrder::zero_bubble) return only_for_layers("strategy.schedule");
   const LayersSettings layers = layers_of(std::get<MlpSettings>(scenario.workload.kind));
   return division.problem({layers.model, layers, options});
 }

@@ -33,6 +33,7 @@ void read_recomputed_layers(const YamlReader& modules, const YamlReader& names, 
     name.error(fmt::format("model '{}' has no layer of this name in groups that repeat; they have {}", model.name,
                            fmt::join(known, ", ")));
   }
+  join_recomputed_layers(model);
 }
 
 }  // namespace
@@ -50,15 +51,19 @@ void read_recomputation(const YamlReader& value, LayersSettings& layers) {
     if (what == What::nothing || has_blocks || all.empty()) return;
   } else {
     const YamlReader modules = value.optional("modules"), names = value.optional("layers");
+    const YamlReader first = value.optional("first"), every = value.optional("every");
+    const YamlReader together = value.optional("together");
     RecomputedBlocks& blocks = layers.recomputed;
-    blocks.first = value.optional("first").integer(1, kMostRecomputed, 0);
-    blocks.every = value.optional("every").integer(1, kMostRecomputed, 1);
-    blocks.together = value.optional("together").integer(1, kMostRecomputed, 1);
-    blocks.any = !modules && !names;
-    if (blocks.any || blocks == RecomputedBlocks{}) {
+    blocks.first = first.integer(1, kMostRecomputed, 0);
+    blocks.every = every.integer(1, kMostRecomputed, 1);
+    blocks.together = together.integer(1, kMostRecomputed, 1);
+    blocks.any = first || every || together;
+    const bool has_parts = !modules.list().empty() || !names.list().empty();
+    if (blocks.any == has_parts) {
+      value.error(
+          "needs either whole blocks (first, every, together) or parts of every block (modules, layers), not both");
+    } else if (has_parts) {
       read_recomputed_layers(modules, names, layers.model);
-    } else {
-      value.error("has either whole blocks (first, every, together) or parts of every block (modules, layers)");
     }
     if (has_blocks || all.empty()) return;
   }

@@ -59,9 +59,13 @@ ScratchStage::ScratchStage(const LayersSettings& settings, const StagePart& part
   work_of(part.examples);
 }
 
-// Weights are quantised once in a step.
+// Weights are quantised once in a step or, where they arrive anew, in each pass.
 void ScratchStage::begin_step(const Batch& /*batch*/) {
   has_quantised_weights_.assign(layers_.size(), 0);
+}
+
+void ScratchStage::begin_forward(const Pass& /*pass*/, const Tensor& /*input*/) {
+  if (part_.gathers_each_pass) has_quantised_weights_.assign(layers_.size(), 0);
 }
 
 const ScratchStage::PassWork& ScratchStage::work_of(std::int64_t examples) {

@@ -36,7 +36,7 @@ class ScratchStage final : public StageModel {
 
   void begin_step(const Batch& batch) override;
   Tensor losses() const override { return {}; }
-  void begin_forward(const Pass& /*pass*/, const Tensor& /*input*/) override {}
+  void begin_forward(const Pass& pass, const Tensor& input) override;
   Tensor output(const Pass& /*pass*/) override { return {}; }
   void begin_backward(const Pass& /*pass*/, const Tensor& /*of_output*/) override {}
   Tensor input_gradient(const Pass& /*pass*/) override { return {}; }

@@ -48,19 +48,27 @@ bool mark_operations(std::span<Layer> block, const std::function<bool(const Laye
   return any;
 }
 
+// A decoder's block may have two of them.
 bool mark_attention(std::span<Layer> block) {
-  const auto made = std::ranges::find(block, Layer::Scores::made, &Layer::scores);
-  const auto read = std::ranges::find(block, Layer::Scores::read, &Layer::scores);
-  if (made == block.end() || read == block.end() || read < made) return false;
-  mark_run({made, read + 1});
-  return true;
+  bool any = false;
+  for (auto made = block.begin(); made != block.end(); ++made) {
+    if (made->scores != Layer::Scores::made) continue;
+    const auto read = std::ranges::find(made, block.end(), Layer::Scores::read, &Layer::scores);
+    if (read == block.end()) continue;
+    mark_run({made, read + 1});
+    any = true;
+  }
+  return any;
 }
 
-// What follows attention and its output's product, where that has experts or has none.
+// What follows the last attention and its output's product, where that has experts or has none.
 bool mark_rest(std::span<Layer> block, bool with_experts) {
-  const auto read = std::ranges::find(block, Layer::Scores::read, &Layer::scores);
-  if (block.end() - read < 3) return false;
-  const std::span rest(read + 2, block.end());
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    if (block[i].scores == Layer::Scores::read) first = i + 2;
+  }
+  if (first == 0 || first >= block.size()) return false;
+  const std::span rest = block.subspan(first);
   if (std::ranges::any_of(rest, has_experts_of_its_own) != with_experts) return false;
   mark_run(rest);
   return true;
@@ -185,17 +193,23 @@ bool recompute_layer(std::string_view name, Model& model) {
     return all.ends_with(name) && all.size() > name.size() && all[all.size() - name.size() - 1] == '.';
   };
   bool any = false;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    Layer& layer = model.layers[i];
+  for (Layer& layer : model.layers) {
     if (!layer.block || !has_name(layer)) continue;
     any = true;
-    layer.again = Layer::Again::everything_but_output;
-    Layer* const before = i > 0 ? &model.layers[i - 1] : nullptr;
-    if (before != nullptr && before->block == layer.block && before->again == Layer::Again::everything_but_output) {
-      before->again = Layer::Again::everything;
-    }
+    if (layer.again != Layer::Again::everything) layer.again = Layer::Again::everything_but_output;
   }
   return any;
+}
+
+void join_recomputed_layers(Model& model) {
+  const auto is_whole = [](const Layer& layer) {
+    return layer.again == Layer::Again::everything || layer.again == Layer::Again::everything_but_output;
+  };
+  for (std::size_t i = 0; i + 1 < model.layers.size(); ++i) {
+    Layer& layer = model.layers[i];
+    const Layer& next = model.layers[i + 1];
+    if (is_whole(layer) && is_whole(next) && layer.block == next.block) layer.again = Layer::Again::everything;
+  }
 }
 
 bool has_recomputed_layers(const Model& model) {

@@ -65,6 +65,9 @@ std::span<const std::string_view> recomputed_modules();
 std::optional<std::string> recompute_module(std::string_view module, Model& model);
 // Marks the layers with this name in every block. Returns false if there are none.
 bool recompute_layer(std::string_view name, Model& model);
+// Called once all are marked: neighbours in a block that are computed again as a whole become one part, of which only
+// the last one's output is kept.
+void join_recomputed_layers(Model& model);
 // Marks layers as torchtitan does: the results of every other product of weights in a block and of attention are kept,
 // and all else is computed again.
 void recompute_operations(Model& model);

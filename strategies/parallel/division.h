@@ -56,7 +56,7 @@ class Division {
   // Returns how many devices with consecutive ranks do the same on equal parts of the model, in groups with devices at
   // the same place among theirs or with all of them, for EngineOptions::alike_devices: 1 where none do. problem() must
   // have found nothing.
-  virtual int alike_neighbours(const DivisionRequest& request) const = 0;
+  virtual int alike_neighbours(const DivisionRequest& /*request*/) const { return 1; }
   // Makes one worker's part of the training. ValueError where problem() finds one.
   virtual std::unique_ptr<DividedTraining> train(Worker& worker, TrainableModel& model,
                                                  const ParallelOptions& options) const = 0;

@@ -28,13 +28,30 @@ std::optional<DivisionProblem> interleaving_problem(const ParallelOptions& optio
   return std::nullopt;
 }
 
-std::optional<DivisionProblem> order_problem(const ParallelOptions& options) {
+// Between the two parts of a backward pass, what gradients of weights read must stay.
+bool computes_products_of_weights_again(const DivisionRequest& request) {
+  const auto is_lost = [](const Layer& layer) {
+    return layer.again != Layer::Again::nothing && layer.parameters() > 0;
+  };
+  return request.settings.recomputed.any || std::ranges::any_of(request.model.layers, is_lost);
+}
+
+std::optional<DivisionProblem> order_problem(const DivisionRequest& request) {
+  const ParallelOptions& options = request.options;
   if (options.order == PipelineOrder::one_forward_one_backward) return std::nullopt;
   const char* const problem = options.pipeline == 1        ? "zero_bubble is for a pipeline of at least two devices"
                               : options.virtual_stages > 1 ? "zero_bubble is for one stage on each device"
                               : options.shard_parameters   ? "zero_bubble is for parameters that are whole"
-                                                           : nullptr;
+                              : computes_products_of_weights_again(request)
+                                  ? "zero_bubble keeps what gradients of weights read; only parts "
+                                    "without weights can be computed again, such as core_attn"
+                                  : nullptr;
   return problem == nullptr ? std::nullopt : std::optional(DivisionProblem{"strategy.schedule", problem});
+}
+
+// A strategy of one's own may order its passes otherwise.
+bool has_passes_of_weights(std::span<const PipelineAction> actions) {
+  return std::ranges::count(actions, PipelineAction::Pass::weights, &PipelineAction::pass) > 0;
 }
 
 std::optional<DivisionProblem> experts_problem(const Model& model, const ParallelOptions& options) {
@@ -118,7 +135,10 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
     return DivisionProblem{"workload.gradient_accumulation_steps", "gradients are accumulated over micro_batches"};
   }
   if (auto found = interleaving_problem(options)) return found;
-  if (auto found = order_problem(options)) return found;
+  if (auto found = order_problem(request)) return found;
+  if (options.order == PipelineOrder::zero_bubble && !has_passes_of_weights(schedule(0, options))) {
+    return DivisionProblem{"strategy.schedule", "this strategy has an order of passes of its own"};
+  }
   if (auto found = problem_at("strategy.tensor", tensor_problem(model, options.tensor))) return found;
   const char* const stages_by = options.stage_blocks.empty() ? "strategy.pipeline" : "strategy.stage_blocks";
   if (auto found = problem_at(stages_by, stage_problem(model, options.stages(), options.stage_blocks))) return found;
@@ -143,7 +163,7 @@ std::vector<std::size_t> MeshDivision::first_layers(const Model& model, const Pa
 
 namespace {
 
-// Two buckets of parameters and two of their gradients are whole at a time.
+// Two buckets of parameters and two of their gradients are whole at a time, and a table that two layers share.
 void shard(const DivisionRequest& request, DeviceShare& share) {
   const auto& [model, settings, options] = request;
   const std::int64_t devices = std::int64_t{options.data} * options.context;
@@ -151,11 +171,18 @@ void shard(const DivisionRequest& request, DeviceShare& share) {
   share.parameters[1].parts = devices / options.expert;
   const auto stored_bytes = static_cast<std::int64_t>(size_of(settings.parameter_type()));
   const auto used_bytes = static_cast<std::int64_t>(size_of(settings.storage()));
-  std::int64_t largest = 0;
+  std::int64_t whole = 0;
   for (const DeviceShare::Stage& stage : share.stages) {
-    largest += largest_bucket(stage.layers, settings.bucket_bytes, stored_bytes, true);
+    const bool has_table = std::ranges::any_of(stage.layers, &Layer::shared_weights);
+    std::vector<Layer> others = stage.layers;
+    const auto table = std::ranges::find_if(others, [](const Layer& layer) { return layer.embedding.has_value(); });
+    if (has_table && table != others.end()) {
+      whole += table->parameters();
+      others.erase(table);
+    }
+    whole += 2 * largest_bucket(others, settings.bucket_bytes, stored_bytes, true);
   }
-  share.reduced_together = 2 * largest + 2 * largest * used_bytes / stored_bytes;
+  share.reduced_together = whole + whole * used_bytes / stored_bytes;
 }
 
 }  // namespace
@@ -207,10 +234,8 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
   return share;
 }
 
-// Ranks count by stage, then replica, then part of a sequence, then part of a layer. Which experts a device has makes
-// no difference: all have equally many.
-// The places in groups of consecutive devices tell these apart, so that each of them has a partner in every other
-// group.
+// Ranks count by stage, then replica, then part of a sequence, then part of a layer. The places in groups of
+// consecutive devices tell these apart, so that each of them has a partner in every other group.
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
   const int of_stage = options.data * options.context;
   const int place = rank / options.tensor % of_stage;  // among those that have the same stage and part

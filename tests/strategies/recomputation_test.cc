@@ -95,6 +95,17 @@ TEST(Recomputation, ModulesOfEveryBlock) {
   EXPECT_EQ(text_of(both), "3: 2 3; 4: 4*; 6: 6*");
 }
 
+TEST(Recomputation, BlocksOfDecodersHaveTwoAttentions) {
+  Model model = decoder(1);
+  std::vector<Layer> cross(model.layers.begin() + 1, model.layers.begin() + 5);
+  model.layers.insert(model.layers.begin() + 5, cross.begin(), cross.end());
+  Model again = model;
+  EXPECT_EQ(recompute_module("core_attn", again), std::nullopt);
+  EXPECT_EQ(text_of(again), "3: 2 3; 7: 6 7");
+  EXPECT_EQ(recompute_module("mlp", again), std::nullopt);
+  EXPECT_EQ(text_of(again), "3: 2 3; 7: 6 7; 10: 9 10");
+}
+
 TEST(Recomputation, AModuleThatAModelLacksIsNamed) {
   Model model = decoder();
   EXPECT_EQ(recompute_module("moe", model),
@@ -109,7 +120,12 @@ TEST(Recomputation, LayersByNameJoinWhereTheyFollowEachOther) {
   EXPECT_TRUE(recompute_layer("up", model));
   EXPECT_EQ(text_of(model), "5: 5");
   EXPECT_TRUE(recompute_layer("down", model));
+  join_recomputed_layers(model);
   EXPECT_EQ(text_of(model), "6: 5 6");
+  Model reverse = decoder(2);
+  for (const char* name : {"context", "scores"}) EXPECT_TRUE(recompute_layer(name, reverse));
+  join_recomputed_layers(reverse);
+  EXPECT_EQ(text_of(reverse), "3: 2 3; 9: 8 9") << "in whatever order they are named";
   EXPECT_FALSE(recompute_layer("p", model)) << "a part of a name";
   EXPECT_FALSE(recompute_layer("head", model)) << "of no block";
 }

@@ -60,7 +60,7 @@ std::optional<DivisionProblem> tied_table_problem(const Model& model, const Para
   const auto shares = std::ranges::find_if(model.layers, &Layer::shared_weights);
   if (shares == model.layers.end()) return std::nullopt;
   const std::int64_t elements = shares->gemm->depth * shares->gemm->columns / options.tensor;
-  const std::int64_t devices = std::int64_t{options.data} * options.context;
+  const std::int64_t devices = std::int64_t{options.data} * options.context / options.replicate;
   if (elements % devices == 0) return std::nullopt;
   return DivisionProblem{"strategy.distributed_optimizer",
                          fmt::format("{} devices do not divide the {} elements of the table that layer '{}' shares",

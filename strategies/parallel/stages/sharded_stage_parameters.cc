@@ -76,7 +76,7 @@ void ShardedStageParameters::hold_gathering() {
 
 Tensor ShardedStageParameters::used(std::int64_t first, std::int64_t count) const {
   const std::size_t index = bucket_with(first);
-  TANDEM_CHECK(index != kNone, "parameters of no bucket");
+  TANDEM_CHECK(index != kNone && slots_[slot_of(index)].bucket == index, "parameters that have not been gathered");
   return slots_[slot_of(index)].memory.flat_slice(first - bucket(index).first, count);
 }
 

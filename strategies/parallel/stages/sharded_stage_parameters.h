@@ -33,6 +33,7 @@ class ShardedStageParameters final : public StageParameters {
   ShardedStageParameters(Device& device, GradientBuckets buckets, std::span<const Layer> layers,
                          const Settings& settings);
 
+  std::int64_t kept_of(std::int64_t /*all*/) const override { return buckets_.size_of_parts(); }
   std::int64_t first_of(std::size_t layer) const override { return buckets_.first_of(layer); }
   Tensor gradients(std::int64_t first, std::int64_t count) const override;
   Tensor used(std::int64_t first, std::int64_t count) const override;

@@ -138,7 +138,8 @@ StagePart Stage::part() const {
           .expert_part = (member_.place.data * options_.context + member_.place.context) % options_.expert,
           .examples = pass(0).examples,
           .passes = options_.micro_batches,
-          .live = live_};
+          .live = live_,
+          .gathers_each_pass = options_.shard_parameters};
 }
 
 void Stage::use(std::unique_ptr<StageModel> computation, Device& host) {

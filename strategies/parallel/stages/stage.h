@@ -34,7 +34,7 @@ class Stage final : public StageChunk {
   // computed.
   void use(std::unique_ptr<StageModel> computation, Device& host);
   Tensor losses() const { return computation_->losses(); }
-  std::int64_t parameters() const { return tied_ + owned_; }
+  std::int64_t parameters() const { return parameters_->kept_of(tied_ + owned_); }
   bool is_first() const { return stage_ == 0; }
   bool is_last() const { return stage_ + 1 == options_.stages(); }
 

@@ -118,6 +118,7 @@ struct StagePart {
   std::int64_t examples = 1;                               // of the largest pass
   int passes = 1;                                          // of a step
   int live = 1;                                            // passes between forward and backward at the same time
+  bool gathers_each_pass = false;                          // whether parameters arrive anew for each pass
 };
 
 }  // namespace tandem

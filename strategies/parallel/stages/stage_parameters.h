@@ -24,6 +24,8 @@ class StageParameters {
 
   virtual ~StageParameters() = default;
 
+  // Returns how many of these, which are all of the stage's, the device keeps from step to step.
+  virtual std::int64_t kept_of(std::int64_t all) const = 0;
   virtual std::int64_t first_of(std::size_t layer) const = 0;
   // Valid in the work of the layers that they belong to, which begin_layer() precedes.
   virtual Tensor gradients(std::int64_t first, std::int64_t count) const = 0;

@@ -57,15 +57,16 @@ void WholeStageParameters::wait_for(std::int64_t first, std::int64_t count) cons
 void WholeStageParameters::reduce_from(std::size_t layer) {
   for (; reduced_ < dates_.size() && buckets_.buckets()[reduced_].last_layer >= layer; ++reduced_) {
     const Bucket& bucket = buckets_.buckets()[reduced_];
-    if (bucket.group->size() == 1) continue;
+    const bool has_copies = settings_.divides_state && bucket.copies != nullptr;
+    if (bucket.group->size() == 1 && !has_copies) continue;
     Stream& stream = device_.stream(kCommunicationStream);
     stream.wait(device_.compute_stream().record());
     if (is_divided(bucket)) {
       bucket.group->reduce_scatter(my_gradients(bucket), gradients(bucket.first, bucket.padded_count()), stream);
-      if (bucket.copies != nullptr) bucket.copies->all_reduce(my_gradients(bucket), stream);
-    } else {
+    } else if (bucket.group->size() > 1) {
       bucket.group->all_reduce(gradients(bucket.first, bucket.count), stream);
     }
+    if (has_copies) bucket.copies->all_reduce(my_gradients(bucket), stream);
     dates_[reduced_].reduced = stream.record();
   }
 }

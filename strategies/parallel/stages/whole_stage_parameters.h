@@ -29,6 +29,7 @@ class WholeStageParameters final : public StageParameters {
   };
   WholeStageParameters(Device& device, GradientBuckets buckets, const Settings& settings);
 
+  std::int64_t kept_of(std::int64_t all) const override { return all; }
   std::int64_t first_of(std::size_t layer) const override { return buckets_.first_of(layer); }
   Tensor gradients(std::int64_t first, std::int64_t count) const override {
     return gradients_.flat_slice(first, count);

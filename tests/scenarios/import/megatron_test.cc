@@ -58,6 +58,34 @@ TEST_F(Megatron, FlagsThatAreNotModelledAreListed) {
                                                       "--strange-flag 3: not known here; what it changes is left out"));
 }
 
+TEST_F(Megatron, WhatIsComputedAgainAndWhatIsShardedAreRead) {
+  const auto with = [&](const std::string& flags) {
+    return job(
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 32 --num-attention-heads 4 "
+        "--seq-length 64 --max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
+        "--bf16 " +
+        flags + "\n");
+  };
+  const auto again = [&](const std::string& flags) { return with(flags).recompute; };
+  EXPECT_EQ(again(""), "");
+  EXPECT_EQ(again("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"), "true");
+  EXPECT_EQ(again("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2"), "{together: 2}");
+  EXPECT_EQ(again("--recompute-granularity full --recompute-method block --recompute-num-layers 3"), "{first: 3}");
+  EXPECT_EQ(again("--recompute-activations"), "{modules: [core_attn]}");
+  EXPECT_EQ(again("--recompute-granularity selective --recompute-modules layernorm mlp moe_act"),
+            "{modules: [layernorm, mlp]}");
+  EXPECT_THAT(with("--recompute-granularity selective --recompute-modules mlp shared_experts").left_out,
+              Contains(HasSubstr("shared_experts: kept, as other layers")));
+
+  const std::string fsdp = "--use-megatron-fsdp --data-parallel-sharding-strategy ";
+  EXPECT_TRUE(with(fsdp + "optim_grads_params").shard_parameters);
+  EXPECT_FALSE(with(fsdp + "optim_grads_params").distributed_optimizer);
+  EXPECT_TRUE(with(fsdp + "optim").distributed_optimizer);
+  EXPECT_FALSE(with(fsdp + "no_shard").distributed_optimizer);
+  EXPECT_EQ(with("--use-distributed-optimizer --num-distributed-optimizer-instances 2").replicate, 2);
+  EXPECT_FALSE(with(fsdp + "optim_grads_params --pipeline-model-parallel-size 2").shard_parameters);
+}
+
 TEST_F(Megatron, ATestOfItsOwnIsRead) {
   const Scenario scenario = this->scenario(
       "ENV_VARS:\n  NCCL_ALGO: Ring\nMODEL_ARGS:\n  # sizes\n  --num-layers: 4\n  --hidden-size: 32\n"
