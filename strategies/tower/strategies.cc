@@ -227,11 +227,11 @@ ParameterServerStrategy::ParameterServerStrategy(Worker& worker, std::optional<i
       worker_(&worker) {}
 
 ParameterServerStrategy::ParameterServerStrategy(Worker& worker,
-                                                 std::shared_ptr<const ClusterResolver> cluster_resolver,
+                                                 const std::shared_ptr<const ClusterResolver>& cluster_resolver,
                                                  std::optional<int> num_gpus_per_worker)
     : DistributionStrategy(std::make_shared<tandem::ParameterServerStrategy>(
           worker, some_devices(worker, num_gpus_per_worker),
-          ParameterServerOptions{.cluster_resolver = checked_resolver(std::move(cluster_resolver), worker)})),
+          ParameterServerOptions{.cluster_resolver = checked_resolver(cluster_resolver, worker)})),
       worker_(&worker) {
   configure(cluster_resolver->cluster_spec(), task_of(*cluster_resolver));
 }

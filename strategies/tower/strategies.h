@@ -89,7 +89,7 @@ class ParameterServerStrategy final : public DistributionStrategy {
   explicit ParameterServerStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = 0);
   // As TensorFlow 1.14: configured with the resolver's cluster and task, unless it describes none. The resolver is what
   // strategy().cluster_resolver() returns.
-  ParameterServerStrategy(Worker& worker, std::shared_ptr<const ClusterResolver> cluster_resolver,
+  ParameterServerStrategy(Worker& worker, const std::shared_ptr<const ClusterResolver>& cluster_resolver,
                           std::optional<int> num_gpus_per_worker = 0);
   // ValueError for a missing task type or id, for a cluster without ps tasks, and for tasks other than those of the run
   // (cluster/run_cluster.h): the engine already knows which tasks there are and which of them this is. A second cluster
