@@ -163,12 +163,25 @@ StrategyValues with_usual_values(const std::string& strategy, const std::vector<
 }
 
 const std::vector<std::string>& common_strategy_keys() {
-  static const std::vector<std::string> kKeys{"name",           "placement",      "cross_device_ops",
-                                              "num_packs",      "bytes_per_pack", "micro_batches",
-                                              "virtual_stages", "scatter_gather", "distributed_optimizer",
-                                              "overlap_gather", "data",           "tensor",
-                                              "pipeline",       "context",        "expert",
-                                              "stage_blocks"};
+  static const std::vector<std::string> kKeys{"name",
+                                              "placement",
+                                              "cross_device_ops",
+                                              "num_packs",
+                                              "bytes_per_pack",
+                                              "micro_batches",
+                                              "stage_blocks",
+                                              "virtual_stages",
+                                              "schedule",
+                                              "scatter_gather",
+                                              "overlap_gather",
+                                              "replicate",
+                                              "shard_parameters",
+                                              "distributed_optimizer",
+                                              "data",
+                                              "tensor",
+                                              "pipeline",
+                                              "context",
+                                              "expert"};
   return kKeys;
 }
 
