@@ -7,27 +7,10 @@
 #include <set>
 #include <tuple>
 
-#include "tests/scenarios/running.h"
+#include "tests/scenarios/blocks.h"
 
 namespace tandem {
 namespace {
-
-RunResult run_blocks(const std::string& strategy, int batch, int devices, const std::string& more = "",
-                     const std::string& engine = "{name: sim}") {
-  const Scenario scenario = read_scenario(
-      "workload: {kind: layers, model: files/blocks.yaml, batch: " + std::to_string(batch) + ", dtype: f16" + more +
-      "}\nstrategy: " + strategy + "\nengine: " + engine +
-      "\ntopology: {cluster: {node: dgx-a100, workers: 1, overrides: {nvlink: {bandwidth: 1000000GB/s, latency: "
-      "0.1ns}}}}\ndevices: {type: gpu, per_worker: " +
-      std::to_string(devices) + "}\nsteps: 2\nwarmup_steps: 1\n");
-  RunOptions options;
-  options.measures_scaling = false;
-  return run_scenario(scenario, options);
-}
-
-double step_of(const RunResult& result) {
-  return static_cast<double>(result.report.summary.step_time.median);
-}
 
 int first_gpu(const Timeline& timeline) {
   for (std::size_t i = 0; i < timeline.devices.size(); ++i) {
@@ -53,15 +36,6 @@ int count_of(const RunResult& result, const std::string& name) {
 
 int all_reduces(const RunResult& result) {
   return count_of(result, "all_reduce");
-}
-
-// Of products and convolutions: everything else has fewer flops than bytes.
-double flops(const RunResult& result) {
-  double sum = 0;
-  for (const Record& record : result.timeline.records) {
-    if (record.step == 1 && record.flops > record.bytes) sum += record.flops;
-  }
-  return sum;
 }
 
 // The block is split by columns (twice, of one input) and by rows once: one sum forward, one backward.
@@ -136,7 +110,6 @@ TEST(DividedLayers, SendPartsBetweenStagesAndGatherThem) {
               testing::ElementsAre(matrix / 2, matrix / 2));
 }
 
-// In each block keys and values go round forward and backward, and the sums of their gradients come back.
 // A stage waits for its neighbours for much of a step, by receives that are under way while it computes.
 TEST(DividedLayers, ComputeAtFullRateBesideReceives) {
   const RunResult result = run_blocks("{name: pipeline_parallel, micro_batches: 4}", 8, 2);
@@ -151,6 +124,7 @@ TEST(DividedLayers, ComputeAtFullRateBesideReceives) {
   }
 }
 
+// In each block keys and values go round forward and backward, and the sums of their gradients come back.
 TEST(DividedLayers, PassKeysAndValuesAroundTheDevicesOfASequence) {
   const RunResult result = run_gpt("{name: mesh, context: 2}", 2);
   const double keys = 2 * 4 * 128 * 2304.0;  // of four sequences
@@ -304,65 +278,6 @@ TEST(DividedLayers, ComputeBlocksAgain) {
     const double forward = 2 * 4 * 412451078144.0;  // all products are in blocks
     EXPECT_NEAR((again - once) / forward, 1, 1e-9) << strategy;
   }
-}
-
-TEST(DividedLayers, ComputePartsOfBlocksAgain) {
-  for (const char* strategy : {"{name: mesh}", "{name: mirrored}", "{name: fully_sharded}"}) {
-    const double once = flops(run_blocks(strategy, 4, 1));
-    const double whole = flops(run_blocks(strategy, 4, 1, ", activation_checkpointing: true"));
-    const auto share = [&](const std::string& what) {
-      return (flops(run_blocks(strategy, 4, 1, ", activation_checkpointing: " + what)) - once) / (whole - once);
-    };
-    EXPECT_NEAR(share("{every: 2}"), 0.5, 1e-9) << strategy;
-    EXPECT_NEAR(share("{first: 1}"), 1.0 / 8, 1e-9) << strategy;
-    EXPECT_NEAR(share("{together: 2}"), 1, 1e-9) << strategy;
-    EXPECT_NEAR(share("{layers: [outer]}"), 4.0 / 6, 0.01) << "of six products of equal size, and small ones";
-    EXPECT_NEAR(share("{layers: [inner, outer]}"), share("{layers: [inner]}") + share("{layers: [outer]}"), 1e-9);
-  }
-}
-
-// Bubbles of three and of one pass for each stage but one, with eight micro-batches of three passes.
-TEST(DividedLayers, GradientsOfWeightsFillThePipeline) {
-  const auto step = [](const char* more) {
-    return step_of(run_blocks(std::string("{name: pipeline_parallel, micro_batches: 8") + more + "}", 8, 4));
-  };
-  EXPECT_NEAR(step(", schedule: zero_bubble") / step(""), (3 * 8 + 3.0) / (3 * 8 + 9), 0.03);
-  const RunResult once = run_blocks("{name: pipeline_parallel, micro_batches: 8}", 8, 4);
-  const RunResult apart = run_blocks("{name: pipeline_parallel, micro_batches: 8, schedule: zero_bubble}", 8, 4);
-  EXPECT_NEAR(flops(apart), flops(once), 1e-9 * flops(once));
-}
-
-// A mesh along one axis whose devices keep pieces of the parameters is fully sharded training.
-TEST(DividedLayers, PiecesOfParametersTakeAsLongAsFullySharded) {
-  const auto steps = [](const std::string& more, const std::string& passes) {
-    const std::string buckets = ", bucket_bytes: 200MB" + more;
-    const double sharded = step_of(run_blocks("{name: fully_sharded}", 32, 8, buckets + passes));
-    const double mesh = step_of(run_blocks(
-        "{name: mesh, data: 8, shard_parameters: true" + std::string(passes.empty() ? "}" : ", micro_batches: 4}"), 32,
-        8, buckets));
-    return mesh / sharded;
-  };
-  EXPECT_NEAR(steps("", ""), 1, 0.02);
-  EXPECT_NEAR(steps(", activation_checkpointing: true", ""), 1, 0.02);
-  EXPECT_NEAR(steps("", ", gradient_accumulation_steps: 4"), 1, 0.03);
-}
-
-TEST(DividedLayers, PiecesAreGatheredForEachUseAndSummedInEachPass) {
-  const auto calls = [](const std::string& mesh, const char* operation) {
-    int sum = 0;
-    const RunResult result = run_blocks("{name: mesh, " + mesh + "}", 16, 8, ", bucket_bytes: 1kB");
-    for (const CollectiveSummary& one : result.report.summary.collectives) {
-      if (one.operation == operation) sum += static_cast<int>(one.calls_per_step);
-    }
-    return sum;
-  };
-  // Eight blocks and the table; the last block stays for the backward pass, and the first for the next forward pass.
-  EXPECT_EQ(calls("data: 8, shard_parameters: true", "reduce_scatter"), 9);
-  EXPECT_EQ(calls("data: 8, shard_parameters: true", "all_gather"), 2 * 9 - 2);
-  EXPECT_EQ(calls("data: 8, micro_batches: 2, shard_parameters: true", "reduce_scatter"), 2 * 9);
-  EXPECT_EQ(calls("data: 8, shard_parameters: true", "all_reduce"), 0);
-  EXPECT_EQ(calls("data: 8, shard_parameters: true, replicate: 2", "all_reduce"), 4 * 9) << "of four pieces each";
-  EXPECT_EQ(calls("data: 8, shard_parameters: true, replicate: 2", "reduce_scatter"), 2 * 9);
 }
 
 TEST(GradientAccumulation, ReducesOnceForAllPasses) {

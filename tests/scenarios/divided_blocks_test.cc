@@ -1,0 +1,71 @@
+// Blocks computed again in part, backward passes in two halves and parameters kept in pieces: what they cost and save.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/scenarios/blocks.h"
+
+namespace tandem {
+namespace {
+
+TEST(DividedBlocks, ComputePartsAgain) {
+  for (const char* strategy : {"{name: mesh}", "{name: mirrored}", "{name: fully_sharded}"}) {
+    const double once = flops(run_blocks(strategy, 4, 1));
+    const double whole = flops(run_blocks(strategy, 4, 1, ", activation_checkpointing: true"));
+    const auto share = [&](const std::string& what) {
+      return (flops(run_blocks(strategy, 4, 1, ", activation_checkpointing: " + what)) - once) / (whole - once);
+    };
+    EXPECT_NEAR(share("{every: 2}"), 0.5, 1e-9) << strategy;
+    EXPECT_NEAR(share("{first: 1}"), 1.0 / 8, 1e-9) << strategy;
+    EXPECT_NEAR(share("{together: 2}"), 1, 1e-9) << strategy;
+    EXPECT_NEAR(share("{layers: [outer]}"), 4.0 / 6, 0.01) << "of six products of equal size, and small ones";
+    EXPECT_NEAR(share("{layers: [inner, outer]}"), share("{layers: [inner]}") + share("{layers: [outer]}"), 1e-9);
+  }
+}
+
+// Bubbles of three and of one pass for each stage but one, with eight micro-batches of three passes.
+TEST(DividedBlocks, GradientsOfWeightsFillThePipeline) {
+  const auto step = [](const char* more) {
+    return step_of(run_blocks(std::string("{name: pipeline_parallel, micro_batches: 8") + more + "}", 8, 4));
+  };
+  EXPECT_NEAR(step(", schedule: zero_bubble") / step(""), (3 * 8 + 3.0) / (3 * 8 + 9), 0.03);
+  const RunResult once = run_blocks("{name: pipeline_parallel, micro_batches: 8}", 8, 4);
+  const RunResult apart = run_blocks("{name: pipeline_parallel, micro_batches: 8, schedule: zero_bubble}", 8, 4);
+  EXPECT_NEAR(flops(apart), flops(once), 1e-9 * flops(once));
+}
+
+// A mesh along one axis whose devices keep pieces of the parameters is fully sharded training.
+TEST(DividedBlocks, PiecesOfParametersTakeAsLongAsFullySharded) {
+  const auto steps = [](const std::string& more, const std::string& passes) {
+    const std::string buckets = ", bucket_bytes: 200MB" + more;
+    const double sharded = step_of(run_blocks("{name: fully_sharded}", 32, 8, buckets + passes));
+    const double mesh = step_of(run_blocks(
+        "{name: mesh, data: 8, shard_parameters: true" + std::string(passes.empty() ? "}" : ", micro_batches: 4}"), 32,
+        8, buckets));
+    return mesh / sharded;
+  };
+  EXPECT_NEAR(steps("", ""), 1, 0.02);
+  EXPECT_NEAR(steps(", activation_checkpointing: true", ""), 1, 0.02);
+  EXPECT_NEAR(steps("", ", gradient_accumulation_steps: 4"), 1, 0.03);
+}
+
+TEST(DividedBlocks, PiecesAreGatheredForEachUseAndSummedInEachPass) {
+  const auto calls = [](const std::string& mesh, const char* operation) {
+    int sum = 0;
+    const RunResult result = run_blocks("{name: mesh, " + mesh + "}", 16, 8, ", bucket_bytes: 1kB");
+    for (const CollectiveSummary& one : result.report.summary.collectives) {
+      if (one.operation == operation) sum += static_cast<int>(one.calls_per_step);
+    }
+    return sum;
+  };
+  // Eight blocks and the table; the last block stays for the backward pass, and the first for the next forward pass.
+  EXPECT_EQ(calls("data: 8, shard_parameters: true", "reduce_scatter"), 9);
+  EXPECT_EQ(calls("data: 8, shard_parameters: true", "all_gather"), 2 * 9 - 2);
+  EXPECT_EQ(calls("data: 8, micro_batches: 2, shard_parameters: true", "reduce_scatter"), 2 * 9);
+  EXPECT_EQ(calls("data: 8, shard_parameters: true", "all_reduce"), 0);
+  EXPECT_EQ(calls("data: 8, shard_parameters: true, replicate: 2", "all_reduce"), 4 * 9) << "of four pieces each";
+  EXPECT_EQ(calls("data: 8, shard_parameters: true, replicate: 2", "reduce_scatter"), 2 * 9);
+}
+
+}  // namespace
+}  // namespace tandem
