@@ -37,12 +37,6 @@ Work work_of(LayerKernel::Part part) {
   return Work::operations_gradient;
 }
 
-bool has_activation(const Layer& layer) {
-  return std::ranges::any_of(layer.then, [](Pointwise operation) {
-    return operation == Pointwise::gate || operation == Pointwise::gelu || operation == Pointwise::relu;
-  });
-}
-
 bool ends_in_norm_or_activation(const Layer& layer) {
   if (layer.then.empty()) return false;
   const Pointwise last = layer.then.back();

@@ -52,6 +52,16 @@ std::int64_t Layer::output_elements() const {
   return embedding ? embedding->rows * embedding->columns : elementwise->elements;
 }
 
+bool has_experts(const Layer& layer) {
+  return layer.gemm && layer.gemm->experts > 1;
+}
+
+bool has_activation(const Layer& layer) {
+  return std::ranges::any_of(layer.then, [](Pointwise operation) {
+    return operation == Pointwise::gate || operation == Pointwise::gelu || operation == Pointwise::relu;
+  });
+}
+
 bool shares_input(std::span<const Layer> layers, std::size_t index) {
   return index > 0 && layers[index].split == Layer::Split::columns &&
          layers[index - 1].split == Layer::Split::columns && layers[index - 1].gemm->depth == layers[index].gemm->depth;

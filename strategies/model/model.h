@@ -107,6 +107,9 @@ struct Layer {
   std::int64_t output_elements() const;  // of one example
 };
 
+bool has_experts(const Layer& layer);
+// Returns whether an activation is among the operations that follow the layer.
+bool has_activation(const Layer& layer);
 // Returns whether a layer reads the same input as the one before it: neighbours that are split by columns.
 bool shares_input(std::span<const Layer> layers, std::size_t index);
 

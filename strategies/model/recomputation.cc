@@ -28,10 +28,6 @@ bool has_any(const Layer& layer, std::initializer_list<Pointwise> operations) {
   return std::ranges::any_of(layer.then, [&](Pointwise one) { return std::ranges::count(operations, one) > 0; });
 }
 
-bool has_experts_of_its_own(const Layer& layer) {
-  return layer.gemm && layer.gemm->experts > 1;
-}
-
 // Everything of these layers is computed again, and the last one's output is kept.
 void mark_run(std::span<Layer> layers) {
   for (Layer& layer : layers) layer.again = Layer::Again::everything;
@@ -69,7 +65,7 @@ bool mark_rest(std::span<Layer> block, bool with_experts) {
   }
   if (first == 0 || first >= block.size()) return false;
   const std::span rest = block.subspan(first);
-  if (std::ranges::any_of(rest, has_experts_of_its_own) != with_experts) return false;
+  if (std::ranges::any_of(rest, has_experts) != with_experts) return false;
   mark_run(rest);
   return true;
 }
@@ -82,10 +78,6 @@ bool mark_latent(std::span<Layer> block) {
   if (down == block.end() || made < down) return false;
   for (auto layer = down + 1; layer != made; ++layer) layer->again = Layer::Again::everything;
   return true;
-}
-
-bool has_activation(const Layer& layer) {
-  return has_any(layer, {Pointwise::gate, Pointwise::gelu, Pointwise::relu});
 }
 
 struct Module {
@@ -101,14 +93,14 @@ constexpr std::array kModules{
     Module{"moe", [](std::span<Layer> block) { return mark_rest(block, true); }, "experts after attention"},
     Module{"act",
            [](std::span<Layer> block) {
-             return mark_operations(
-                 block, [](const Layer& layer) { return has_activation(layer) && !has_experts_of_its_own(layer); });
+             return mark_operations(block,
+                                    [](const Layer& layer) { return has_activation(layer) && !has_experts(layer); });
            },
            "activations"},
     Module{"moe_act",
            [](std::span<Layer> block) {
-             return mark_operations(
-                 block, [](const Layer& layer) { return has_activation(layer) && has_experts_of_its_own(layer); });
+             return mark_operations(block,
+                                    [](const Layer& layer) { return has_activation(layer) && has_experts(layer); });
            },
            "activations of experts"},
     Module{"layernorm",

@@ -134,14 +134,5 @@ TEST(Stages, WithFewerBlocksAreFirstAndLast) {
   EXPECT_EQ(nearly_equal_blocks(8, 4), (std::vector<int>{2, 2, 2, 2}));
 }
 
-TEST(Blocks, EndWhereTheNextCopyBegins) {
-  const std::vector<Layer> layers = sized("gpt").layers;
-  EXPECT_EQ(block_ending_at(layers, 0), std::nullopt);
-  EXPECT_EQ(block_ending_at(layers, 5), std::nullopt);
-  EXPECT_EQ(block_ending_at(layers, 6), std::size_t{1});
-  EXPECT_EQ(block_ending_at(layers, 144), std::size_t{139});
-  EXPECT_EQ(block_ending_at(layers, 145), std::nullopt);
-}
-
 }  // namespace
 }  // namespace tandem

@@ -219,10 +219,6 @@ std::int64_t key_elements(const Layer& layer) {
   return layer.gemm->count / layer.gemm->sharing * layer.gemm->depth * layer.gemm->columns;
 }
 
-bool has_experts(const Layer& layer) {
-  return layer.gemm && layer.gemm->experts > 1;
-}
-
 bool dispatches_tokens(const std::vector<Layer>& layers, std::size_t index) {
   return has_experts(layers[index]) && (index == 0 || !has_experts(layers[index - 1]));
 }
@@ -342,14 +338,6 @@ std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages, 
     first.push_back(before < all ? blocks.first[static_cast<std::size_t>(before)] : blocks.end);
   }
   first.push_back(model.layers.size());
-  return first;
-}
-
-std::optional<std::size_t> block_ending_at(const std::vector<Layer>& layers, std::size_t index) {
-  const std::optional<Layer::Block>& block = layers[index].block;
-  if (!block || (index + 1 < layers.size() && layers[index + 1].block == block)) return std::nullopt;
-  std::size_t first = index;
-  while (first > 0 && layers[first - 1].block == block) --first;
   return first;
 }
 

@@ -47,7 +47,6 @@ Layer divided_layer(const Layer& layer, const LayerDivision& division, int tenso
 
 // Returns how many elements of keys or values a product of attention reads for one example; 0 for other layers.
 std::int64_t key_elements(const Layer& layer);
-bool has_experts(const Layer& layer);
 // Return whether tokens go to the devices that have the experts before the layer, and whether they come back after it.
 bool dispatches_tokens(const std::vector<Layer>& layers, std::size_t index);
 bool combines_tokens(const std::vector<Layer>& layers, std::size_t index);
@@ -85,9 +84,5 @@ std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages,
 // Returns numbers of blocks that differ by at most one. Of the stages with fewer, the last one is the first to be
 // chosen, then the first one: they have other layers as well, and the loss costs more than embeddings.
 std::vector<int> nearly_equal_blocks(int blocks, int stages);
-
-// Returns the first layer of the block that ends with this layer; nothing for a layer inside a block or outside all
-// blocks.
-std::optional<std::size_t> block_ending_at(const std::vector<Layer>& layers, std::size_t index);
 
 }  // namespace tandem
