@@ -16,10 +16,11 @@ ShardedStageParameters::ShardedStageParameters(Device& device, GradientBuckets b
                                                const Settings& settings)
     : device_(device), buckets_(std::move(buckets)), settings_(settings) {
   for (const Bucket& one : buckets_.buckets()) {
-    Piece& piece = pieces_.emplace_back(
-        Piece{.stored = filled(settings.stored, one.part_count), .gradients = filled(settings.stored, one.part_count)});
-    piece.used = settings.used == settings.stored ? piece.stored : filled(settings.used, one.part_count);
-    if (settings.passes > 1) piece.of_pass = filled(settings.stored, one.part_count);
+    Piece& piece = pieces_.emplace_back(Piece{.stored = filled(settings.types.stored, one.part_count),
+                                              .gradients = filled(settings.types.stored, one.part_count)});
+    piece.used =
+        settings.types.used == settings.types.stored ? piece.stored : filled(settings.types.used, one.part_count);
+    if (settings.passes > 1) piece.of_pass = filled(settings.types.stored, one.part_count);
   }
   for (std::size_t i = 0; i < layers.size(); ++i) {
     bucket_of_.push_back(layers[i].parameters() > 0 ? bucket_with(first_of(i)) : kNone);
@@ -59,8 +60,8 @@ void ShardedStageParameters::place_in_slots() {
   }
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (room[i] == 0) continue;
-    slots_[i].memory = filled(settings_.used, room[i]);
-    gradients_[i].memory = filled(settings_.stored, room[i]);
+    slots_[i].memory = filled(settings_.types.used, room[i]);
+    gradients_[i].memory = filled(settings_.types.stored, room[i]);
   }
 }
 
@@ -103,7 +104,7 @@ void ShardedStageParameters::gather(std::size_t index) {
   if (slot.bucket == index) return;
   communication().wait(slot.used);
   const Bucket& one = bucket(index);
-  const std::int64_t part = gathered_count(one.part_count, settings_.gathers_bytes && one.is_quantised);
+  const std::int64_t part = gathered_count(one.part_count, settings_.types.gathers_bytes && one.is_quantised);
   one.group->all_gather(slot.memory.flat_slice(0, part * one.group->size()), pieces_[index].used.flat_slice(0, part),
                         communication());
   slot.ready = communication().record();

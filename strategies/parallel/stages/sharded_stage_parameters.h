@@ -23,9 +23,7 @@ namespace tandem {
 class ShardedStageParameters final : public StageParameters {
  public:
   struct Settings {
-    DType stored = DType::f32;           // of pieces and gradients
-    DType used = DType::f32;             // of the parameters that kernels read
-    bool gathers_bytes = false;          // quantised parameters have one byte each on their way
+    Types types{};
     int passes = 1;                      // of a step
     std::optional<std::size_t> table{};  // the layer whose weights another one shares, if there is one
   };

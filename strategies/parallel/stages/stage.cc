@@ -52,22 +52,17 @@ Stage::Stage(const MeshMember& member, const TrainableModel& model, const Parall
                            .element_bytes = element_bytes,
                            .is_divided = options.distributed_optimizer || options.shard_parameters,
                            .of_blocks = options.shard_parameters});
+  const StageParameters::Types types{
+      .stored = settings_.parameter_type(), .used = settings_.storage(), .gathers_bytes = settings_.gathers_quantised};
   if (options.shard_parameters) {
     parameters_ = std::make_unique<ShardedStageParameters>(
         device_, std::move(buckets), parts_,
-        ShardedStageParameters::Settings{.stored = settings_.parameter_type(),
-                                         .used = settings_.storage(),
-                                         .gathers_bytes = settings_.gathers_quantised,
-                                         .passes = options.micro_batches,
-                                         .table = shared_table()});
+        ShardedStageParameters::Settings{.types = types, .passes = options.micro_batches, .table = shared_table()});
   } else {
     parameters_ = std::make_unique<WholeStageParameters>(
         device_, std::move(buckets),
-        WholeStageParameters::Settings{.stored = settings_.parameter_type(),
-                                       .used = settings_.storage(),
-                                       .divides_state = options.distributed_optimizer,
-                                       .gathers_bytes = settings_.gathers_quantised,
-                                       .overlaps_gather = options.overlap_gather});
+        WholeStageParameters::Settings{
+            .types = types, .divides_state = options.distributed_optimizer, .overlaps_gather = options.overlap_gather});
   }
   open_channels();
 }

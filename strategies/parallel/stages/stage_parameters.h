@@ -10,15 +10,20 @@
 
 namespace tandem {
 
-// Parameters are counted as GradientBuckets counts them.
 // Returns how many elements of two bytes have as many bytes as a part of a bucket that is gathered, where it has one
 // byte for each parameter or two.
 inline std::int64_t gathered_count(std::int64_t part, bool in_bytes) {
   return in_bytes ? (part + 1) / 2 : part;
 }
 
+// Parameters are counted as GradientBuckets counts them.
 class StageParameters {
  public:
+  struct Types {
+    DType stored = DType::f32;   // of what a device keeps, and of gradients
+    DType used = DType::f32;     // of the parameters that kernels read
+    bool gathers_bytes = false;  // quantised parameters have one byte each on their way
+  };
   // The direction of a pass.
   enum class Way : std::uint8_t { forward, backward };
 

@@ -11,17 +11,18 @@ WholeStageParameters::WholeStageParameters(Device& device, GradientBuckets bucke
     device.compute_stream().launch(op::fill(tensor, 0));
     return tensor;
   };
-  if (!settings.divides_state) parameters_ = filled(buckets_.size(), settings.stored);
-  gradients_ = filled(buckets_.size(), settings.stored);
+  if (!settings.divides_state) parameters_ = filled(buckets_.size(), settings.types.stored);
+  gradients_ = filled(buckets_.size(), settings.types.stored);
   if (!settings.divides_state) return;
-  my_parameters_ = filled(buckets_.size_of_parts(), settings.stored);
-  my_used_ = settings.used == settings.stored ? my_parameters_ : filled(buckets_.size_of_parts(), settings.used);
-  used_ = filled(buckets_.size(), settings.used);
+  my_parameters_ = filled(buckets_.size_of_parts(), settings.types.stored);
+  my_used_ = settings.types.used == settings.types.stored ? my_parameters_
+                                                          : filled(buckets_.size_of_parts(), settings.types.used);
+  used_ = filled(buckets_.size(), settings.types.used);
 }
 
 Tensor WholeStageParameters::used(std::int64_t first, std::int64_t count) const {
   if (settings_.divides_state) return used_.flat_slice(first, count);
-  return settings_.used == settings_.stored ? parameters_.flat_slice(first, count) : Tensor();
+  return settings_.types.used == settings_.types.stored ? parameters_.flat_slice(first, count) : Tensor();
 }
 
 // The parts of a bucket follow each other, so that a device's part begins at a multiple of the part's size.
@@ -101,7 +102,8 @@ LayerTensors WholeStageParameters::updated(const Bucket& bucket) const {
   if (!settings_.divides_state) return {parameters_.flat_slice(bucket.first, bucket.count), gradients};
   const Tensor mine = my_parameters_.flat_slice(bucket.part_first, bucket.part_count);
   if (is_divided(bucket)) return {mine, my_gradients(bucket)};
-  return {settings_.used == settings_.stored ? used_.flat_slice(bucket.first, bucket.count) : mine, gradients};
+  return {settings_.types.used == settings_.types.stored ? used_.flat_slice(bucket.first, bucket.count) : mine,
+          gradients};
 }
 
 // Gathers in the order in which the next step needs parameters; those of the first layers were updated last.
@@ -111,7 +113,7 @@ void WholeStageParameters::gather() {
   for (std::size_t i = dates_.size(); i-- > 0;) {
     const Bucket& bucket = buckets_.buckets()[i];
     if (!is_divided(bucket)) continue;
-    const std::int64_t part = gathered_count(bucket.part_count, settings_.gathers_bytes && bucket.is_quantised);
+    const std::int64_t part = gathered_count(bucket.part_count, settings_.types.gathers_bytes && bucket.is_quantised);
     bucket.group->all_gather(used_.flat_slice(bucket.first, part * bucket.group->size()),
                              my_used_.flat_slice(bucket.part_first, part), stream);
     dates_[i].gathered = stream.record();

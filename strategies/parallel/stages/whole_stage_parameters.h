@@ -21,10 +21,8 @@ namespace tandem {
 class WholeStageParameters final : public StageParameters {
  public:
   struct Settings {
-    DType stored = DType::f32;     // of parameters and gradients
-    DType used = DType::f32;       // of the parameters that kernels read
+    Types types{};
     bool divides_state = false;    // a distributed optimizer
-    bool gathers_bytes = false;    // quantised parameters have one byte each on their way
     bool overlaps_gather = false;  // its parameters are gathered as the next step begins; otherwise after the update
   };
   WholeStageParameters(Device& device, GradientBuckets buckets, const Settings& settings);
