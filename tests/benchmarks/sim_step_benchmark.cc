@@ -36,14 +36,14 @@ warmup_steps: 1
 
 // `make` returns the scenario. Reading it, with its topology, counts.
 template <typename Make>
-void run_steps(benchmark::State& state, Make&& make, bool symmetry = false) {
+void run_steps(benchmark::State& state, Make&& make, bool symmetry = false, const RunOptions& options = {}) {
   Timeline timeline;
   int steps = 1;
   for (auto _ : state) {
     Scenario scenario = make();
     scenario.engine.symmetry = scenario.engine.symmetry && symmetry;
     steps = scenario.steps;
-    timeline = std::move(run_scenario(scenario).timeline);
+    timeline = std::move(run_scenario(scenario, options).timeline);
   }
   const auto ops =
       static_cast<double>(std::count_if(timeline.records.begin(), timeline.records.end(),
@@ -112,9 +112,8 @@ void straggler_and_slow_link(benchmark::State& state) {
 
 // GPT-3 of 175 billion parameters, tensor 8 x pipeline 16 x data 96 on 12,288 GPUs, interleaved (virtual_stages) or
 // not. On one switch, where the replicas of a stage are alike: the hashed paths of a fat tree tell them all apart.
-void gpt3_on_a_mesh(benchmark::State& state) {
-  const auto make = [&] {
-    return parse_scenario(fmt::format(R"(
+Scenario gpt_3(std::int64_t virtual_stages) {
+  return parse_scenario(fmt::format(R"(
 schema_version: 1
 name: gpt-3
 workload:
@@ -131,10 +130,18 @@ topology: {{cluster: {{node: hgx-h100, workers: 1536, fabric: switch}}}}
 devices: {{type: gpu, per_worker: 8}}
 steps: 1
 )",
-                                      state.range(0)),
-                          "sim_step_benchmark.yaml");
-  };
-  run_steps(state, make, true);
+                                    virtual_stages),
+                        "sim_step_benchmark.yaml");
+}
+
+void gpt3_on_a_mesh(benchmark::State& state) {
+  run_steps(
+      state, [&] { return gpt_3(state.range(0)); }, true);
+}
+
+// One device of a tensor-parallel group works for all, and repeating micro-batches are left out.
+void gpt3_only_reported(benchmark::State& state) {
+  run_steps(state, [&] { return gpt_3(state.range(0)); }, true, {.only_report = true});
 }
 
 // Every worker on its own, with 32 servers on machines of their own.
@@ -227,6 +234,7 @@ BENCHMARK(alike_replicas_on_a_fat_tree)
     ->Unit(benchmark::kSecond);
 BENCHMARK(straggler_and_slow_link)->Arg(16384)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(gpt3_on_a_mesh)->Arg(1)->Arg(2)->Iterations(1)->Unit(benchmark::kSecond);
+BENCHMARK(gpt3_only_reported)->Arg(1)->Arg(2)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(asynchronous_servers)->Arg(1024)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(asynchronous_digits)->RangeMultiplier(2)->Range(64, 1024)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(layers_of_a_model)->Arg(12)->Arg(24)->Arg(48)->Arg(96)->Arg(192)->Iterations(1)->Unit(benchmark::kSecond);
