@@ -41,8 +41,8 @@ class Worker {
   virtual std::span<Device* const> devices() const = 0;
   virtual Device& cpu() = 0;
   // Whether the program is to give work to this one of its devices. Where it declared some of them alike
-  // (EngineOptions::alike_devices), the first may stand for the others, which then take part in nothing: communicators
-  // do not count them among the local devices.
+  // (EngineOptions::alike_devices), the first may represent the others, which are then left out: communicators do not
+  // count them among the local devices.
   virtual bool runs(const Device& /*device*/) const { return true; }
   // Returns a device of this worker or, where Capabilities::remote_devices, of any other. Throws UnavailableError
   // naming the device and the known ones.

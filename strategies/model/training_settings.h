@@ -19,7 +19,8 @@ enum class Quantised : std::uint8_t { none, fp8, mxfp8, nvfp4 };
 struct TrainingSettings {
   DType dtype = DType::f32;
   Quantised quantised = Quantised::none;
-  // Whether parameters of layers whose operands are quantised to a byte are gathered so: see ParallelOptions.
+  // Whether parameters of layers whose operands are quantised to a byte are gathered so, where devices
+  // update or keep pieces of them.
   bool gathers_quantised = false;
   std::optional<DType> parameter_dtype{};  // of parameters and gradients; empty: dtype
   Optimizer optimizer = Optimizer::sgd;

@@ -1,4 +1,4 @@
-// A run in which one device stands for its neighbours ends with the figures of the run in which all of them work.
+// A run in which one device represents its neighbours ends with the figures of the run in which all of them work.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -274,7 +274,7 @@ TEST(Sweep, RunsEveryPointAsTheScenarioWouldRun) {
   const Report alone = run_unscaled(base);
   EXPECT_EQ(table.points[1].step_time, alone.summary.step_time.median);
   EXPECT_EQ(table.points[1].throughput, alone.throughput());
-  // One device stands for its neighbour: dates of its ops may differ by the last nanosecond.
+  // One device represents its neighbour: dates of its ops may differ by the last nanosecond.
   for (const StepPart& part : step_figures()) {
     EXPECT_NEAR(table.points[1].per_step.*part.time, alone.summary.per_step.*part.time, 100) << part.name;
   }
