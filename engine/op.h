@@ -27,8 +27,8 @@ struct OpCost {
   double flops = 0;
   double bytes = 0;
   DType dtype = DType::f32;            // the type whose rate the flops run at
-  KernelShape shape{};                 // empty: that of the kernel
-  int kernels = 1;                     // launches that the op represents
+  KernelShape shape{};                 // of one launch; empty: that of the kernel
+  int kernels = 1;                     // launches that the op represents, each of which has its part of the work
   bool has_wide_loads = false;         // a thread of a GPU loads several elements at a time
   double issue_s = 0;                  // host time that the program's framework takes to issue it, beside the launches
   std::optional<double> recorded_s{};  // the time that it took when it was recorded, in place of all of the above

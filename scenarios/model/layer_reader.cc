@@ -171,8 +171,9 @@ class LayerReader {
     for (const Pointwise operation : layer_.then) {
       const bool is_scaled = operation == Pointwise::bias || operation == Pointwise::rms_norm;
       const int tensors = is_scaled ? 1 : is_norm(operation) ? 2 : 0;
+      const std::int64_t biases = layer_.gemm ? layer_.gemm->experts * columns : columns;
       layer_.tensors.insert(layer_.tensors.end(), static_cast<std::size_t>(tensors),
-                            operation == Pointwise::bias ? columns : norm_columns);
+                            operation == Pointwise::bias ? biases : norm_columns);
     }
   }
 
@@ -273,6 +274,18 @@ void read_group(const YamlReader& map, const ModelSizes& sizes, std::vector<Laye
   }
 }
 
+// Rows go to the experts of the next layer, and come back from those of the layer before.
+void find_experts(std::vector<Layer>& layers) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i].routing) continue;
+    const bool sends = layers[i].routing->way == Layer::Routing::Way::dispatch;
+    const bool has_neighbour = sends ? i + 1 < layers.size() : i > 0;
+    if (!has_neighbour) continue;
+    const Layer& neighbour = layers[sends ? i + 1 : i - 1];
+    if (neighbour.gemm) layers[i].routing->experts = neighbour.gemm->experts;
+  }
+}
+
 // Returns whether a layer of attention makes or reads scores, judging by the previous layer.
 Layer::Scores scores_of(const Layer& layer, const std::vector<Layer>& before) {
   if (!layer.gemm || !layer.gemm->batched) return Layer::Scores::none;
@@ -314,6 +327,7 @@ std::vector<Layer> read_model_layers(const YamlReader& list, const ModelSizes& s
     }
   }
   splits.finish(list);
+  find_experts(layers);
   return layers;
 }
 
@@ -333,6 +347,11 @@ Stack read_stack(const YamlReader& map, Stack stack) {
           .one_of<Accumulation>({{"separate", Accumulation::separate}, {"in_products", Accumulation::in_products}},
                                 stack.accumulation);
   stack.loss = map.optional("loss").one_of<Loss>({{"separate", Loss::separate}, {"fused", Loss::fused}}, stack.loss);
+  stack.experts = map.optional("experts")
+                      .one_of<ExpertKernels>({{"separate", ExpertKernels::separate},
+                                              {"grouped", ExpertKernels::grouped},
+                                              {"fused", ExpertKernels::fused}},
+                                             stack.experts);
   stack.is_stated = true;
   return stack;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <ostream>
 #include <streambuf>
@@ -97,8 +98,8 @@ void add(Fnv1a& hash, const LayersSettings& layers) {
     }
     if (const auto& elementwise = layer.elementwise) {
       hash.add(elementwise->elements);
-      hash.add(elementwise->forward_passes);
-      hash.add(elementwise->backward_passes);
+      hash.add(std::llround(elementwise->forward_passes));
+      hash.add(std::llround(elementwise->backward_passes));
     }
     add_forms(hash, layer);
   }

@@ -12,6 +12,7 @@
 #include "scenarios/import/traces/trace.h"
 #include "scenarios/model/layer_reader.h"
 #include "scenarios/model/model_reader.h"
+#include "scenarios/reading/experts_reader.h"
 #include "scenarios/reading/recomputation_reader.h"
 #include "scenarios/scenario/named_files.h"
 #include "scenarios/scenario/shared_parts.h"
@@ -102,6 +103,9 @@ void read_learning(const YamlReader& map, const fs::path& folder, LayersSettings
   learning.dropout = map.optional("dropout").number({.least = 0, .most = 0.99});
   learning.seed =
       static_cast<std::uint64_t>(map.optional("seed").whole_number(0, std::numeric_limits<std::int64_t>::max(), 1));
+  if (const YamlReader experts = map.optional("experts")) {
+    experts.error("is for layers that are not computed: a router decides which rows these experts get");
+  }
   layers.learning = learning;
   if (layers.model.layers.empty()) return;
   if (const auto problem = computation_problem(layers)) map.optional("values").error(*problem);
@@ -152,6 +156,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
   layers.overlap = map.optional("overlap").boolean(true);
   layers.overlap_tensor = map.optional("overlap_tensor").boolean(true);
   layers.overlap_products = map.optional("overlap_products").boolean(false);
+  read_experts(map.optional("experts"), folder, layers);
   layers.sequence_parallel = map.optional("sequence_parallel").boolean(false);
   layers.gradient_accumulation_steps = map.optional("gradient_accumulation_steps").integer(1, kMostBatch, 1);
   read_recomputation(map.optional("activation_checkpointing"), layers);

@@ -44,6 +44,11 @@ LayerKernel LayerKernels::product(const Layer& layer, Part part) const {
   } else {
     kernel.shape = matrix_product(*layer.gemm, part);
   }
+  if (has_experts(layer) && stack_.experts == ExpertKernels::separate) {
+    kernel.kernels = static_cast<int>(layer.gemm->experts);
+    kernel.issue_s *= kernel.kernels;
+    std::get<ProductShape>(kernel.shape).count = 1;
+  }
   return kernel;
 }
 
@@ -101,11 +106,11 @@ LayerKernel LayerKernels::memory(const std::string& name, double bytes, int kern
 }
 
 // A kernel reads once and writes once.
-void LayerKernels::add_passes(const Layer& layer, int passes, std::vector<LayerKernel>& kernels) const {
-  const std::int64_t count = batch_ * layer.elementwise->elements;
-  for (; passes > 0 && count > 0; passes -= 2) {
-    const std::int64_t part = passes == 1 ? std::max<std::int64_t>(1, count / 2) : count;
-    kernels.push_back(memory(layer.name, 2 * static_cast<double>(part) * element_bytes_, 1));
+void LayerKernels::add_passes(const Layer& layer, double passes, std::vector<LayerKernel>& kernels) const {
+  constexpr double kOfOneKernel = 2;
+  const auto elements = static_cast<double>(batch_ * layer.elementwise->elements);
+  for (; passes > 0 && elements > 0; passes -= kOfOneKernel) {
+    kernels.push_back(memory(layer.name, std::min(passes, kOfOneKernel) * elements * element_bytes_, 1));
   }
 }
 
@@ -116,7 +121,8 @@ void LayerKernels::add_operations(const Layer& layer, bool forward, std::vector<
   double bytes = 0;
   int launches = 0;
   for (const Pointwise operation : layer.then) {
-    const PointwiseTraffic both = traffic_of(operation, stack_, is_attention);
+    const PointwiseTraffic both = has_experts(layer) ? traffic_of_experts(operation, stack_, layer.gemm->experts)
+                                                     : traffic_of(operation, stack_, is_attention);
     const Traffic& traffic = forward ? both.forward : both.backward;
     bytes += elements * (traffic.passes * element_bytes_ + traffic.bytes);
     launches += traffic.kernels;

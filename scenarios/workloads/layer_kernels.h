@@ -25,7 +25,7 @@ struct LayerKernel {
   double unmoved = 0;           // elements of its operands and result that stay on the chip: scores of flash attention
   double added = 0;             // bytes more of a product that adds to gradients of earlier passes
   double bytes = 0;             // read plus written, of kernels that only move memory
-  int kernels = 1;
+  int kernels = 1;              // of a product: equal ones, each with its part of the work
   bool has_wide_loads = false;  // of memory
   double issue_s = 0;           // host time of the framework
 };
@@ -49,7 +49,7 @@ class LayerKernels {
   AttentionShape attention(const Layer& layer, LayerKernel::Part part) const;
   ProductShape matrix_product(const Layer::Gemm& gemm, LayerKernel::Part part) const;
   LayerKernel memory(const std::string& name, double bytes, int kernels) const;
-  void add_passes(const Layer& layer, int passes, std::vector<LayerKernel>& kernels) const;
+  void add_passes(const Layer& layer, double passes, std::vector<LayerKernel>& kernels) const;
   void add_operations(const Layer& layer, bool forward, std::vector<LayerKernel>& kernels) const;
 
   Stack stack_;

@@ -125,6 +125,7 @@ void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const T
     op.cost.bytes -=
         operand_elements(kernel.part) * (static_cast<double>(size_of(dtype_)) - operand_bytes(*kernel.rate));
   op.cost.shape = kernel.shape;
+  op.cost.kernels = kernel.kernels;
   op.cost.issue_s = kernel.issue_s;
   stream_.launch(std::move(op));
 }

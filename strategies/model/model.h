@@ -48,8 +48,8 @@ struct Layer {
   // `elements`.
   struct Elementwise {
     std::int64_t elements = 0;
-    int forward_passes = 0;
-    int backward_passes = 0;
+    double forward_passes = 0;
+    double backward_passes = 0;
   };
   // What surrounds experts: rows are copied to each of the `used` experts that a router chooses for them, or become the
   // weighted sums of what these experts made of them. `elementwise` has the work.
@@ -59,6 +59,7 @@ struct Layer {
     std::int64_t rows = 0;  // of one example
     std::int64_t columns = 0;
     std::int64_t used = 1;
+    std::int64_t experts = 1;  // among which the router chooses
   };
 
   // How tensor-parallel devices divide a layer (Megatron-LM: Shoeybi and others, arXiv:1909.08053).

@@ -117,6 +117,14 @@ PointwiseTraffic fused_attention(Pointwise operation) {
   return kNothing;
 }
 
+// For each expert a product of the bias with the weights of its rows, in f32, and a sum with the rows; then all
+// experts' sums are joined and converted. Backward the same for the rows, the bias and the weights, whose gradients are
+// sums.
+PointwiseTraffic bias_of_separate_experts(std::int64_t experts) {
+  const auto each = static_cast<int>(experts);
+  return {{2, 24, 2 * each + 2}, {4, 32, 5 * each + 2}};
+}
+
 }  // namespace
 
 std::string Stack::text() const {
@@ -129,6 +137,8 @@ std::string Stack::text() const {
   if (attention == AttentionKernels::flash_1) text += ", attention flash_1";
   if (accumulation == Accumulation::in_products) text += ", accumulation in_products";
   if (loss == Loss::fused) text += ", loss fused";
+  if (experts == ExpertKernels::separate) text += ", experts separate";
+  if (experts == ExpertKernels::fused) text += ", experts fused";
   return text;
 }
 
@@ -145,6 +155,14 @@ PointwiseTraffic traffic_of(Pointwise operation, const Stack& stack, bool in_att
       return compiled(operation);
   }
   TANDEM_UNREACHABLE("an operation or a fusion");
+}
+
+PointwiseTraffic traffic_of_experts(Pointwise operation, const Stack& stack, std::int64_t experts) {
+  if (stack.experts == ExpertKernels::fused) return kNothing;
+  if (stack.experts == ExpertKernels::separate && operation == Pointwise::bias) {
+    return bias_of_separate_experts(experts);
+  }
+  return traffic_of(operation, stack, false);
 }
 
 }  // namespace tandem

@@ -25,12 +25,18 @@ enum class Accumulation : std::uint8_t { separate, in_products };
 // second of which writes the gradients over the outputs.
 enum class Loss : std::uint8_t { separate, fused };
 
+// The kernels of experts that are on one device. separate: those of one expert follow those of the other, and biases
+// are added in f32, as Megatron-LM does with Transformer Engine. grouped: a kernel for all of them. fused: that does
+// what follows, too.
+enum class ExpertKernels : std::uint8_t { separate, grouped, fused };
+
 struct Stack {
   Layout layout = Layout::nhwc;
   Fusion fusion = Fusion::hand;
   AttentionKernels attention = AttentionKernels::separate;
   Accumulation accumulation = Accumulation::separate;
   Loss loss = Loss::separate;
+  ExpertKernels experts = ExpertKernels::grouped;
   bool keeps_scores() const { return attention != AttentionKernels::flash && attention != AttentionKernels::flash_1; }
   bool is_stated = false;  // in the model file or in the scenario; false: assumed
 
@@ -68,5 +74,7 @@ struct PointwiseTraffic {
 };
 // `in_attention`: whether the operation is between the two products of attention.
 PointwiseTraffic traffic_of(Pointwise operation, const Stack& stack, bool in_attention);
+// Does the same for an operation on what `experts` on one device have made.
+PointwiseTraffic traffic_of_experts(Pointwise operation, const Stack& stack, std::int64_t experts);
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "strategies/model/experts.h"
 #include "strategies/model/recomputation.h"
 #include "topologies/base/dtype.h"
 
@@ -28,9 +29,10 @@ struct TrainingSettings {
   bool overlap = true;                     // reduce a bucket while the backward pass goes on
   bool overlap_tensor = true;              // sum gradients of inputs while those of weights are computed
   bool overlap_products = false;           // exchanges run beside the products that they feed or follow, part by part
-  bool sequence_parallel = false;          // tensor-parallel devices divide the rows of what they do not split
-  int gradient_accumulation_steps = 1;     // passes over parts of the batch before gradients are reduced and applied
-  RecomputedBlocks recomputed{};           // before their backward pass; single layers say it themselves
+  ExpertSettings experts{};
+  bool sequence_parallel = false;       // tensor-parallel devices divide the rows of what they do not split
+  int gradient_accumulation_steps = 1;  // passes over parts of the batch before gradients are reduced and applied
+  RecomputedBlocks recomputed{};        // before their backward pass; single layers say it themselves
 
   DType storage() const { return dtype == DType::tf32 ? DType::f32 : dtype; }  // of activations
   DType parameter_type() const { return parameter_dtype.value_or(storage()); }

@@ -165,8 +165,10 @@ double DeviceCosts::undisturbed_kernel_s(const Op& op) const {
     return shaped_kernel_s({op.cost.shape, op.cost.bytes, op.cost.dtype});
   }
   if (const std::optional<ProductShape> product = product_of(op.kernel)) {
-    return shaped_kernel_s(
-        {std::holds_alternative<ProductShape>(shape) ? shape : *product, op.cost.bytes, op.cost.dtype});
+    const double kernels = op.cost.kernels;
+    const KernelShape of_one = std::holds_alternative<ProductShape>(shape) ? shape : KernelShape(*product);
+    return kernels * shaped_kernel_s({of_one, op.cost.bytes / kernels, op.cost.dtype}) +
+           (kernels - 1) * op_overhead_s();
   }
   if (op.cost.bytes <= 0) return 0;
   const auto element_bytes = static_cast<double>(size_of(op.cost.dtype));

@@ -45,14 +45,16 @@ void adapt_gemma4(const ConfigValues& config, TransformerSpec& spec) {
     experts.used = config.size({"top_k_experts", "num_experts_per_tok"});
     experts.width = config.size({"moe_intermediate_size", "expert_intermediate_size"});
     experts.with_dense = true;
-    experts.more_parameters = 4 * spec.hidden + experts.count;  // three more norms, scales of the router
   }
   for (std::size_t i = 0; i < spec.blocks.size(); ++i) {
     BlockSpec& block = spec.blocks[i].block;
     const bool is_full = i < kinds.size() ? kinds[i] == "full_attention" : (i + 1) % 6 == 0;
     adapt_gemma4_layer(config, is_full, block);
     if (is_full) block.attention->window = 0;
-    if (experts.count > 0) block.feed_forward.experts = experts;
+    if (experts.count > 0) {
+      block.feed_forward.experts = experts;
+      block.more_parameters += 4 * spec.hidden + experts.count;  // three more norms, scales of the router
+    }
     if (per_layer > 0) block.more_parameters += 2 * spec.hidden * per_layer + spec.hidden;
     const bool is_shared = static_cast<std::int64_t>(i) >= layers - shared;
     if (is_shared && config.boolean({"use_double_wide_mlp"}, false)) block.feed_forward.width *= 2;

@@ -62,7 +62,9 @@ std::string TableSize::text() const {
 std::int64_t TableRow::parameters() const {
   std::int64_t sum = weights;
   for (const std::string& operation : then) {
-    sum = plus(sum, times(tensors_of(operation), operation != "bias" && norm_size > 0 ? norm_size : columns));
+    const bool is_bias = operation == "bias";
+    const std::int64_t size = is_bias ? times(biases, columns) : norm_size > 0 ? norm_size : columns;
+    sum = plus(sum, times(tensors_of(operation), size));
   }
   return sum;
 }
@@ -76,7 +78,7 @@ std::int64_t ModelTable::parameters() const {
 
 std::int64_t ModelTable::used_parameters() const {
   return total(groups, [](const TableRow& row) {
-    return row.parameters() - std::llround(static_cast<double>(row.weights) * (1 - row.used_weights));
+    return row.parameters() - std::llround(static_cast<double>(row.parameters()) * (1 - row.used_weights));
   });
 }
 
@@ -123,7 +125,8 @@ TableRow dense_row(const DenseRow& row, std::int64_t tokens) {
           .norm_size = row.norm_size,
           .weights = row.shared_weights ? 0 : product({row.experts, row.inputs, row.outputs}),
           .macs = product({row.rows.at(tokens), row.inputs, row.outputs}),
-          .used_weights = static_cast<double>(row.used_experts) / static_cast<double>(row.experts)};
+          .used_weights = static_cast<double>(row.used_experts) / static_cast<double>(row.experts),
+          .biases = row.experts};
 }
 
 TableRow embedding_row(const std::string& name, TableSize rows, std::int64_t columns, std::int64_t entries,
@@ -135,6 +138,12 @@ TableRow embedding_row(const std::string& name, TableSize rows, std::int64_t col
           .split = "entries",
           .columns = columns,
           .weights = entries * columns};
+}
+
+TableRow routing_row(const std::string& way, const RoutingRow& row, std::vector<std::string> then) {
+  YamlMap form;
+  form.set("rows", row.rows.text()).set("columns", row.columns).set("used", row.used_experts);
+  return {.name = way, .form = YamlMap().set(way, form), .then = std::move(then), .columns = row.columns};
 }
 
 TableRow elementwise_row(const std::string& name, TableSize elements, int forward, int backward,

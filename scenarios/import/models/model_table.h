@@ -28,7 +28,8 @@ struct TableRow {
   std::int64_t norm_size = 0;       // of a norm's parameters, where they are not `columns`
   std::int64_t weights = 0;         // parameters but those of `then`
   std::int64_t macs = 0;            // of one example
-  double used_weights = 1;          // share of the weights that one token uses
+  double used_weights = 1;          // share of the parameters that one token uses
+  std::int64_t biases = 1;          // of a bias in `then`: one for each expert
 
   std::int64_t parameters() const;
 };
@@ -77,6 +78,13 @@ struct DenseRow {
 TableRow dense_row(const DenseRow& row, std::int64_t tokens);
 TableRow embedding_row(const std::string& name, TableSize rows, std::int64_t columns, std::int64_t entries,
                        std::vector<std::string> then, std::int64_t tokens);
+// Makes the row of what surrounds experts: "dispatch" or "combine".
+struct RoutingRow {
+  TableSize rows;
+  std::int64_t columns = 0;
+  std::int64_t used_experts = 1;  // by a token
+};
+TableRow routing_row(const std::string& way, const RoutingRow& row, std::vector<std::string> then);
 // Makes the row of work that reads and writes every element, with parameters of its own.
 TableRow elementwise_row(const std::string& name, TableSize elements, int forward, int backward,
                          std::int64_t parameters);

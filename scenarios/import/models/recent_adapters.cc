@@ -158,7 +158,7 @@ void adapt_longcat_flash(const ConfigValues& config, TransformerSpec& spec) {
       experts->used = std::max<std::int64_t>(1, (product(experts->used, experts->count) + all / 2) / all);
       experts->with_dense = true;
       experts->has_router_bias = true;
-      experts->more_parameters = product(idle, spec.hidden + 1);
+      experts->idle = idle;
     }
     halves.push_back(blocks);
     blocks.block.feed_forward.experts.reset();

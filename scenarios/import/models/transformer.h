@@ -65,7 +65,7 @@ struct FeedForwardSpec {
     bool has_router_bias = false;
     bool has_bias = false;    // of each expert's products
     bool with_dense = false;  // beside a dense layer of `width`
-    std::int64_t more_parameters = 0;
+    std::int64_t idle = 0;    // beside `count`: the router knows them, and they do nothing
     bool operator==(const Experts&) const = default;
   };
   std::int64_t width = 0;  // 0: none

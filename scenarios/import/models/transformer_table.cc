@@ -149,7 +149,11 @@ class TransformerTable {
     const FeedForwardSpec::Experts& experts = *feed.experts;
     if (experts.with_dense) two_layers("", rows_, feed.width, feed, {});
     Followers router = experts.has_router_bias ? Followers{"bias", "softmax"} : Followers{"softmax"};
-    dense({.name = "router", .rows = rows_, .inputs = spec_.hidden, .outputs = experts.count, .then = router});
+    dense({.name = "router",
+           .rows = rows_,
+           .inputs = spec_.hidden,
+           .outputs = experts.count + experts.idle,
+           .then = router});
     if (experts.shared_width > 0) two_layers("shared_", rows_, experts.shared_width, feed, {});
     if (experts.has_shared_gate) dense({.name = "shared_gate", .rows = rows_, .inputs = spec_.hidden, .outputs = 1});
     expert_layers(feed, then);
@@ -185,21 +189,25 @@ class TransformerTable {
     const FeedForwardSpec::Experts& experts = *feed.experts;
     const TableSize rows = rows_.times(experts.used);
     const std::int64_t hidden = spec_.hidden;
-    add(elementwise_row("dispatch", rows.times(hidden), 2, 2, 0));
+    const Followers bias = experts.has_bias ? Followers{"bias"} : Followers{};
     DenseRow up{.name = "expert_up",
                 .rows = rows,
                 .inputs = hidden,
                 .outputs = experts.width,
                 .experts = experts.count,
                 .used_experts = experts.used,
+                .then = bias,
                 .split = "columns"};
-    DenseRow down{.name = "expert_down",
-                  .rows = rows,
-                  .inputs = experts.width,
-                  .outputs = hidden,
-                  .experts = experts.count,
-                  .used_experts = experts.used,
-                  .split = "rows"};
+    const DenseRow down{.name = "expert_down",
+                        .rows = rows,
+                        .inputs = experts.width,
+                        .outputs = hidden,
+                        .experts = experts.count,
+                        .used_experts = experts.used,
+                        .then = bias,
+                        .split = "rows"};
+    const RoutingRow routing{.rows = rows_, .columns = hidden, .used_experts = experts.used};
+    add(routing_row("dispatch", routing, {}));
     if (feed.gated) {
       DenseRow gate = up;
       gate.name = "expert_gate";
@@ -208,16 +216,10 @@ class TransformerTable {
     up.then.emplace_back(feed.gated ? "gate" : feed.activation == Activation::relu ? "relu" : "gelu");
     dense(up);
     dense(down);
-    std::int64_t more = experts.more_parameters;
-    if (experts.has_bias) more += experts.count * (experts.width * (feed.gated ? 2 : 1) + hidden);
-    add(elementwise_row("combine", rows.times(hidden), 2, 2, more));
-    // Returns the operations on the sum of the experts' outputs.
-    TableRow sum = elementwise_row("sum", elements(hidden), 3, 4, 0);
-    for (const std::string& operation : then) {
-      if (operation == "rms_norm") sum.weights += hidden;
-      if (operation == "layer_norm") sum.weights += 2 * hidden;
-    }
-    add(elementwise_row("sum", elements(hidden), 3, 4, sum.weights));
+    // What is beside the experts is added to their sum.
+    Followers after = experts.with_dense || experts.shared_width > 0 ? Followers{"residual"} : Followers{};
+    append(after, then);
+    add(routing_row("combine", routing, after));
   }
 
   void head() {

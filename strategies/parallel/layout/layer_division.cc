@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "strategies/parallel/layout/nearest_sizes.h"
@@ -91,6 +92,13 @@ std::vector<std::size_t> stages_of_equal_cost(const Model& model, int stages) {
   for (const Layer& layer : model.layers) costs.push_back(static_cast<double>(layer.forward_macs()));
   const std::vector<int> first = divide_into_stages(costs, stages);
   return {first.begin(), first.end()};
+}
+
+// Devices that divide experts are neighbours, but for the tensor-parallel ones between them.
+int groups_of_experts(const ParallelOptions& options) {
+  if (options.joined == 0) return 1;
+  const int groups = (options.expert * options.tensor + options.joined - 1) / options.joined;
+  return std::min(groups, options.expert);
 }
 
 }  // namespace
@@ -190,9 +198,16 @@ Layer layer_of_tokens(const Layer& layer, int parts) {
   return part;
 }
 
-Layer layer_of_experts(const Layer& layer, int parts) {
+Layer layer_of_experts(const Layer& layer, const ExpertSettings& settings, int parts) {
   Layer part = layer;
+  if (part.routing) {
+    part.elementwise->forward_passes = passes_of(*part.routing, settings.dispatch, parts);
+    part.elementwise->backward_passes = part.elementwise->forward_passes;
+  }
   if (!has_experts(layer)) return part;
+  const double fullest = fullest_device(settings, layer.gemm->experts, parts);
+  part.gemm->rows = std::llround(static_cast<double>(part.gemm->rows) * fullest);
+  part.gemm->input_elements = part.gemm->rows * part.gemm->depth;
   part.gemm->experts /= parts;
   for (std::int64_t& tensor : part.tensors) {
     if (tensor % layer.gemm->experts == 0) tensor /= parts;
@@ -204,11 +219,13 @@ LayerDivision layer_division(const TrainingSettings& settings, const ParallelOpt
   return {.context = options.context,
           .expert = options.expert,
           .tensor = options.tensor,
+          .experts = settings.experts,
+          .expert_groups = groups_of_experts(options),
           .divides_rows = settings.sequence_parallel && options.tensor > 1};
 }
 
 Layer divided_layer(const Layer& layer, const LayerDivision& division, int tensor_part) {
-  const Layer part = layer_part(layer_of_experts(layer_of_tokens(layer, division.context), division.expert),
+  const Layer part = layer_part(layer_of_experts(layer_of_tokens(layer, division.context), division.experts, division.expert),
                                 division.tensor, tensor_part);
   const bool is_whole = part.split == LayerSplit::none && division.divides_rows;
   return is_whole ? rows_of_whole_layer(part, division.tensor) : part;

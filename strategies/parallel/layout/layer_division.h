@@ -34,11 +34,14 @@ bool divides_equally(const Layer& layer, int parts);
 // Returns the part of a layer that works on 1/parts of the tokens of each sequence. Keys and values of attention are
 // whole: the devices exchange them. Every device computes rows that do not divide, such as the one of a pooler.
 Layer layer_of_tokens(const Layer& layer, int parts);
-// Returns the part of a layer that has 1/parts of its experts, with the tokens that all devices send to these.
-Layer layer_of_experts(const Layer& layer, int parts);
+// Returns the part of a layer that has 1/parts of its experts, with the tokens that all devices send to these: the part
+// of the device that gets the most.
+Layer layer_of_experts(const Layer& layer, const ExpertSettings& settings, int parts);
 // How a mesh divides a layer: its tokens, experts and sides, and with sequence parallelism the rows of whole layers.
 struct LayerDivision {
   int context = 1, expert = 1, tensor = 1;
+  ExpertSettings experts{};
+  int expert_groups = 1;      // of the devices that divide experts, with a network among the groups only
   bool divides_rows = false;  // sequence parallelism over the tensor-parallel devices
 };
 LayerDivision layer_division(const TrainingSettings& settings, const ParallelOptions& options);

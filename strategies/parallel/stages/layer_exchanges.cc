@@ -1,12 +1,35 @@
 #include "strategies/parallel/stages/layer_exchanges.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 namespace tandem {
 namespace {
 
 std::int64_t next_multiple(std::int64_t total, std::int64_t multiple) {
   return (total + multiple - 1) / multiple * multiple;
+}
+
+// Returns the elements of rows that go to experts or come back, where all their copies have `elements`. Rows that are
+// copied on arrival travel once for each group of devices, or device, that they use.
+std::int64_t exchanged_with_experts(std::int64_t elements, const std::optional<Layer::Routing>& routing,
+                                    const LayerDivision& division) {
+  double copies = 1;
+  if (routing && division.experts.dispatch != Dispatch::all_to_all) {
+    const int parts = division.expert_groups > 1 ? division.expert_groups : division.expert;
+    copies = parts_used(routing->experts, routing->used, parts) / static_cast<double>(routing->used);
+  }
+  return next_multiple(std::llround(static_cast<double>(elements) * copies), division.expert);
+}
+
+// Returns what surrounds experts, from the layer at `index` on in one direction.
+std::optional<Layer::Routing> routing_from(const std::vector<Layer>& layers, std::size_t index, std::ptrdiff_t step) {
+  for (auto i = static_cast<std::ptrdiff_t>(index); i >= 0 && i < std::ssize(layers); i += step) {
+    const Layer& layer = layers[static_cast<std::size_t>(i)];
+    if (layer.routing || !has_experts(layer)) return layer.routing;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -37,8 +60,12 @@ LayerExchanges layer_exchanges(const std::vector<Layer>& layers, std::size_t ind
   if (division.context > 1) exchanges.keys = next_multiple(examples * key_elements(part), division.context);
   if (division.expert == 1) return exchanges;
   const std::int64_t parts = division.divides_rows ? division.tensor : 1;
-  if (dispatches_tokens(layers, index)) exchanges.dispatched = next_multiple(inputs / parts, division.expert);
-  if (combines_tokens(layers, index)) exchanges.combined = next_multiple(outputs / parts, division.expert);
+  if (dispatches_tokens(layers, index)) {
+    exchanges.dispatched = exchanged_with_experts(inputs / parts, routing_from(layers, index, -1), division);
+  }
+  if (combines_tokens(layers, index)) {
+    exchanges.combined = exchanged_with_experts(outputs / parts, routing_from(layers, index, 1), division);
+  }
   return exchanges;
 }
 

@@ -1,0 +1,133 @@
+#include "scenarios/reading/experts_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "scenarios/import/base/input_file.h"
+#include "scenarios/scenario/named_files.h"
+#include "topologies/base/portable_math.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kMostZipf = 10;
+constexpr double kMostCapacity = 1000;
+constexpr double kMostCount = 1e15;
+
+// The k-th most popular of so many experts is chosen k^-exponent times as often as the first. Which expert is the k-th
+// is drawn, always in the same way.
+std::vector<double> zipf(double exponent, std::int64_t experts) {
+  std::vector<double> popularity(static_cast<std::size_t>(experts));
+  for (std::size_t i = 0; i < popularity.size(); ++i) {
+    popularity[i] = portable::pow(static_cast<double>(i + 1), -exponent);
+  }
+  std::mt19937_64 random(1);
+  for (std::size_t left = popularity.size(); left > 1; --left) {
+    std::swap(popularity[left - 1], popularity[random() % left]);
+  }
+  return popularity;
+}
+
+// Reads numbers with white space or commas between them.
+std::vector<double> read_counts(const std::filesystem::path& path) {
+  const std::string text = InputFile(path).text();
+  constexpr std::string_view kBetween = " \t\r,";
+  std::vector<double> counts;
+  Diagnostics problems;
+  int line = 1;
+  std::size_t begin_of_line = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '\n') {
+      ++line;
+      begin_of_line = ++at;
+    } else if (kBetween.find(text[at]) != std::string_view::npos) {
+      ++at;
+    } else {
+      const std::size_t end = std::min(text.find_first_of(" \t\r,\n", at), text.size());
+      const std::string_view word = std::string_view(text).substr(at, end - at);
+      double count = 0;
+      const auto [read, error] = std::from_chars(word.data(), word.data() + word.size(), count);
+      const bool is_count =
+          error == std::errc{} && read == word.data() + word.size() && count >= 0 && count <= kMostCount;
+      if (!is_count) {
+        problems.add({path.string(), line, static_cast<int>(at - begin_of_line) + 1, "",
+                      fmt::format("expected how many rows an expert gets, found '{}'", word.substr(0, 40))});
+      }
+      counts.push_back(count);
+      at = end;
+    }
+  }
+  problems.throw_if_any();
+  return counts;
+}
+
+// Returns the numbers of experts that layers of the model have.
+std::set<std::int64_t> numbers_of_experts(const Model& model) {
+  std::set<std::int64_t> numbers;
+  for (const Layer& layer : model.layers) {
+    if (has_experts(layer)) numbers.insert(layer.gemm->experts);
+  }
+  return numbers;
+}
+
+std::vector<double> read_popularity(const YamlReader& imbalance, const std::filesystem::path& folder,
+                                    std::int64_t experts) {
+  imbalance.exactly_one_of({"zipf", "counts"});
+  if (const YamlReader exponent = imbalance.optional("zipf")) {
+    return zipf(exponent.number({.least = 0, .most = kMostZipf}), experts);
+  }
+  const YamlReader counts = imbalance.optional("counts");
+  std::vector<double> popularity;
+  if (counts.is_list()) {
+    for (const YamlReader& count : counts.list()) popularity.push_back(count.number({.least = 0, .most = kMostCount}));
+  } else if (const auto file = existing_file(counts, folder)) {
+    popularity = included(counts, [&] { return read_counts(*file); });
+  } else {
+    return {};
+  }
+  const bool has_some = std::accumulate(popularity.begin(), popularity.end(), 0.0) > 0;
+  if (std::ssize(popularity) == experts && has_some) return popularity;
+  counts.error(fmt::format("needs a number for each of the {} experts, not all of them 0; found {}", experts,
+                           popularity.size()));
+  return {};
+}
+
+}  // namespace
+
+void read_experts(const YamlReader& map, const std::filesystem::path& folder, LayersSettings& layers) {
+  if (!map) return;
+  ExpertSettings& experts = layers.experts;
+  experts.dispatch =
+      map.optional("dispatch")
+          .one_of<Dispatch>(
+              {{"all_to_all", Dispatch::all_to_all}, {"deepep", Dispatch::deepep}, {"hybridep", Dispatch::hybridep}},
+              Dispatch::all_to_all);
+  const YamlReader capacity = map.optional("capacity"), imbalance = map.optional("imbalance");
+  experts.capacity = capacity.number({.above = 0, .most = kMostCapacity, .otherwise = 0});
+  if (capacity && imbalance) {
+    imbalance.error("changes nothing beside a capacity: every expert computes on as many rows as it has room for");
+  }
+  if (layers.model.layers.empty()) return;
+  const std::set<std::int64_t> numbers = numbers_of_experts(layers.model);
+  if (numbers.empty()) return map.error(fmt::format("model '{}' has no experts", layers.model.name));
+  if (std::ranges::none_of(layers.model.layers, [](const Layer& layer) { return layer.routing.has_value(); })) {
+    map.error(fmt::format("is for models whose files say `dispatch` and `combine` around experts; '{}' does not",
+                          layers.model.name));
+  }
+  if (imbalance && numbers.size() > 1) {
+    imbalance.error(fmt::format("is for models whose layers have as many experts; '{}' has layers of {} and of {}",
+                                layers.model.name, *numbers.begin(), *numbers.rbegin()));
+  } else if (imbalance) {
+    experts.popularity = read_popularity(imbalance, folder, *numbers.begin());
+  }
+}
+
+}  // namespace tandem
