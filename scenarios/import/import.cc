@@ -106,10 +106,11 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   stack.set("attention", !job.keeps_scores ? "flash" : job.fuses_softmax ? "fused_softmax" : "separate");
   stack.set("accumulation", job.adds_in_products ? "in_products" : "separate");
   if (job.fuses_loss) stack.set("loss", "fused");
+  if (!job.expert_kernels.empty()) stack.set("experts", job.expert_kernels);
   workload.set("stack", stack);
   const std::string dtype = options.dtype.empty() ? job.dtype : options.dtype;
   workload.set("batch", sizes.batch).set("dtype", dtype);
-  if (job.dtype != "f32") workload.set("parameter_dtype", "f32");
+  if (job.dtype != "f32" && job.reduces_in_f32) workload.set("parameter_dtype", "f32");
   if (const std::string precision = precision_of(job, options); !precision.empty()) {
     YamlMap types = YamlMap().set("compute", precision);
     if (job.gathers_quantised && precision != "nvfp4") types.set("gather", "fp8");
@@ -117,6 +118,12 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   }
   workload.set("optimizer", options.optimizer.empty() ? job.optimizer : options.optimizer);
   workload.set("bucket_bytes", job.bucket_bytes).set("overlap", job.overlap);
+  if (!job.dispatch.empty() || !job.capacity.empty()) {
+    YamlMap experts;
+    if (!job.dispatch.empty()) experts.set("dispatch", job.dispatch);
+    if (!job.capacity.empty()) experts.set("capacity", job.capacity);
+    workload.set("experts", experts);
+  }
   if (job.sequence_parallel) workload.set("sequence_parallel", true);
   if (job.overlaps_products) workload.set("overlap_products", true);
   const std::string recompute = options.recompute ? "true" : job.recompute;

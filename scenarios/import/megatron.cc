@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 
 #include "scenarios/import/megatron_flags.h"
 #include "scenarios/import/megatron_recompute.h"
@@ -307,6 +308,8 @@ class MegatronReader {
     const bool is_local = flags_.text("transformer_impl") == "local" && !flags_.is_on("use_flash_attn");
     job_.keeps_scores = backend == "unfused" || backend == "local" || (is_local && backend.empty());
     read_precision();
+    read_experts();
+    job_.reduces_in_f32 = !flags_.is_on("grad_reduce_in_bf16");
     job_.fuses_loss = flags_.is_on("cross_entropy_loss_fusion");
     job_.overlaps_products = flags_.is_on("tp_comm_overlap") && job_.tensor > 1;
     job_.fuses_softmax = !flags_.is_on("no_masked_softmax_fusion");
@@ -333,6 +336,38 @@ class MegatronReader {
     if (job_.distributed_optimizer || job_.shard_parameters) {
       job_.replicate = positive("num_distributed_optimizer_instances", 1);
     }
+  }
+
+  void read_experts() {
+    const bool has_experts =
+        std::ranges::any_of(job_.spec.blocks, [](const Blocks& blocks) { return !!blocks.block.feed_forward.experts; });
+    if (!has_experts) return;
+    const bool is_flexible = flags_.text("moe_token_dispatcher_type") == "flex";
+    if (flags_.is_on("moe_enable_deepep")) job_.dispatch = "deepep";
+    if (is_flexible) job_.dispatch = flags_.text("moe_flex_dispatcher_backend", "deepep");
+    if (flags_.text("moe_token_dispatcher_type") == "allgather" && !flags_.is_printed) {
+      job_.left_out.emplace_back("--moe-token-dispatcher-type allgather: tokens go to experts by all-to-all");
+    }
+    if (!job_.dispatch.empty() && job_.dispatch != "deepep" && job_.dispatch != "hybridep") {
+      flags_.fail("moe_flex_dispatcher_backend", fmt::format("'{}' is neither deepep nor hybridep", job_.dispatch));
+    }
+    // Without padding, experts that get equally many tokens drop some only below 1.
+    const double capacity = number_of("moe_expert_capacity_factor");
+    if (capacity > 0 && (capacity < 1 || flags_.is_on("moe_pad_expert_input_to_capacity"))) {
+      job_.capacity = fmt::format("{}", capacity);
+    }
+    job_.expert_kernels = flags_.is_on("use_transformer_engine_op_fuser") ? "fused"
+                          : flags_.is_on("moe_use_legacy_grouped_gemm")   ? "grouped"
+                                                                          : "separate";
+  }
+
+  // Returns a number that need not be whole; 0: not given.
+  double number_of(std::string_view name) const {
+    const std::string text = flags_.text(name, "0");
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc{} && end == text.data() + text.size() && value >= 0) return value;
+    flags_.fail(name, fmt::format("expected a number of at least 0, found '{}'", text));
   }
 
   void read_precision() {

@@ -9,6 +9,7 @@
 #include "scenarios/workloads/mlp_layers.h"
 #include "strategies/parallel/division.h"
 #include "strategies/strategies.h"
+#include "topologies/joined_machines.h"
 
 namespace tandem {
 namespace {
@@ -34,8 +35,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
       .micro_batches = mesh.micro_batches, .virtual_stages = mesh.virtual_stages, .batch = scenario.workload.batch};
   options.stage_blocks = mesh.stage_blocks;
   options.order = mesh.order;
-  const int machines = scenario.topology ? scenario.topology->facts().nvlink_domain : 1;
-  options.joined = machines * scenario.devices.per_worker;
+  options.joined = (scenario.topology ? joined_machines(*scenario.topology) : 1) * scenario.devices.per_worker;
   options.own = with_usual_values(info.name, info.keys, scenario.strategy.own);
   if (const auto axis = info.division->axis) {
     options.*axis = static_cast<int>(training_devices(scenario));

@@ -65,6 +65,7 @@ std::vector<double> read_counts(const std::filesystem::path& path) {
       at = end;
     }
   }
+  if (counts.empty()) problems.add({path.string(), 1, 1, "", "holds no numbers of rows"});
   problems.throw_if_any();
   return counts;
 }
@@ -90,9 +91,8 @@ std::vector<double> read_popularity(const YamlReader& imbalance, const std::file
     for (const YamlReader& count : counts.list()) popularity.push_back(count.number({.least = 0, .most = kMostCount}));
   } else if (const auto file = existing_file(counts, folder)) {
     popularity = included(counts, [&] { return read_counts(*file); });
-  } else {
-    return {};
   }
+  if (popularity.empty()) return {};
   const bool has_some = std::accumulate(popularity.begin(), popularity.end(), 0.0) > 0;
   if (std::ssize(popularity) == experts && has_some) return popularity;
   counts.error(fmt::format("needs a number for each of the {} experts, not all of them 0; found {}", experts,

@@ -37,6 +37,7 @@ class Rules {
     check_operations();
     check_steps();
     check_gather();
+    check_experts();
     if (problems_.empty() && strategy_ != nullptr) check_division();
   }
 
@@ -51,6 +52,16 @@ class Rules {
     if (layers == nullptr || !layers->gathers_quantised || mesh.distributed_optimizer || mesh.shard_parameters) return;
     report({"workload.precision.gather"},
            "is for parameters that are gathered: distributed_optimizer or shard_parameters");
+  }
+
+  // A mesh may have no devices that divide experts, as a point of a sweep.
+  void check_experts() {
+    const auto* layers = std::get_if<LayersSettings>(&scenario_.workload.kind);
+    const bool may_divide = strategy_ == nullptr || (strategy_->division && strategy_->division->axis == nullptr);
+    if (layers == nullptr || may_divide) return;
+    const ExpertSettings& experts = layers->experts;
+    const bool is_given = experts.dispatch != Dispatch::all_to_all || !experts.popularity.empty();
+    if (is_given) report({"workload.experts"}, "is for strategies that divide experts among devices, such as mesh");
   }
 
   void check_devices() {

@@ -1,7 +1,9 @@
 #include "topologies/generators/cluster.h"
+#include "topologies/joined_machines.h"
 
 #include "tests/topologies/testing.h"
 #include "topologies/base/error.h"
+#include "topologies/joined_machines.h"
 #include "topologies/readers/catalog.h"
 #include "topologies/readers/topology_yaml.h"
 
@@ -196,6 +198,10 @@ TEST(Cluster, MachinesOfAnNvlinkDomainShareItsSwitch) {
   EXPECT_EQ(topology.node(node_named(topology, "fabric.nvswitch0")).worker, kNoWorker);
   EXPECT_EQ(topology.facts().nvlink_domain, 1);
   EXPECT_TRUE(make_cluster("gb200-nvl72", 1).find("w0.nvswitch0"));
+  EXPECT_EQ(joined_machines(topology), 18);
+  EXPECT_EQ(joined_machines(make_cluster("gb200-nvl72", 2)), 2);
+  EXPECT_EQ(joined_machines(make_cluster("gb200-nvl72", 1)), 1);
+  EXPECT_EQ(joined_machines(make_cluster("hgx-h100", 4)), 1) << "a network joins them";
   const Topology parts = parse_topology_yaml(
       "schema_version: 1\nname: parts\ncluster: {node: gb200-nvl72, workers: 20, nvlink_domain: 8}\n", "parts.yaml");
   EXPECT_TRUE(parts.find("fabric.nvswitch2"));

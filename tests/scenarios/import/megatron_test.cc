@@ -119,6 +119,33 @@ TEST_F(Megatron, SomeLayersHaveExperts) {
   EXPECT_EQ(scenario.strategy.mesh.data, 8);
 }
 
+TEST_F(Megatron, RowsReachExpertsAsTheDispatcherSaysIt) {
+  const std::string text =
+      "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 --num-experts 8 "
+      "--moe-router-topk 2 --moe-ffn-hidden-size 24 --expert-model-parallel-size 4 --bf16 ";
+  const auto layers = [&](const std::string& more) {
+    return std::get<LayersSettings>(scenario(text + more).workload.kind);
+  };
+  EXPECT_EQ(layers("--moe-token-dispatcher-type alltoall").experts.dispatch, Dispatch::all_to_all);
+  EXPECT_EQ(layers("--moe-token-dispatcher-type flex --moe-enable-deepep").experts.dispatch, Dispatch::deepep);
+  EXPECT_EQ(layers("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep").experts.dispatch,
+            Dispatch::hybridep);
+  EXPECT_EQ(layers("--moe-expert-capacity-factor 1.25").experts.capacity, 0) << "nothing is dropped or padded";
+  EXPECT_EQ(layers("--moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity").experts.capacity, 1.25);
+  EXPECT_EQ(layers("--moe-expert-capacity-factor 0.5").experts.capacity, 0.5);
+  EXPECT_EQ(layers("").stack.experts, ExpertKernels::separate);
+  EXPECT_EQ(layers("--moe-use-legacy-grouped-gemm").stack.experts, ExpertKernels::grouped);
+  EXPECT_EQ(layers("--use-transformer-engine-op-fuser").stack.experts, ExpertKernels::fused);
+  EXPECT_EQ(layers("").parameter_dtype, DType::f32);
+  EXPECT_EQ(layers("--grad-reduce-in-bf16").parameter_dtype, std::nullopt);
+  EXPECT_THAT(job(text + "--moe-token-dispatcher-type allgather").left_out,
+              testing::Contains(HasSubstr("tokens go to experts by all-to-all")));
+  EXPECT_EQ(problem("x " + text + "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend other"),
+            "job.sh:1:205: --moe-flex-dispatcher-backend: 'other' is neither deepep nor hybridep");
+  EXPECT_EQ(problem("x " + text + "--moe-expert-capacity-factor none"),
+            "job.sh:1:171: --moe-expert-capacity-factor: expected a number of at least 0, found 'none'");
+}
+
 TEST_F(Megatron, SequencesAreDivided) {
   const std::string text =
       "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 "
