@@ -189,6 +189,12 @@ void add_import(CLI::App& app, Action& action) {
   command->add_option("--optimizer", options.optimizer, "The optimizer")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "lamb"}));
   command->add_flag("--recompute", options.recompute, "Compute blocks again in the backward pass");
+  command
+      ->add_option("--predictors", options.predictors,
+                   "Blocks that predict further tokens (multi-token prediction); a configuration's are left out")
+      ->check(CLI::Range(1, 16));
+  command->add_option("--dispatch", options.dispatch, "How rows reach the experts of other devices")
+      ->check(CLI::IsMember({"all_to_all", "deepep", "hybridep"}));
   const auto add_size = [command](const char* name, int& size, const char* what) {
     command->add_option(name, size, what)->check(CLI::Range(1, 1 << 20));
   };

@@ -92,7 +92,9 @@ Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportCh
   bool fits = false;
   std::shared_ptr<const SharedParts> parts = parts_of(file);
   while (true) {
-    const Imported imported = import_file(*file, options, "");
+    ImportChoices tried = options;
+    tried.predictors = 0;  // blocks of a file that is not yet written, one or two of many
+    const Imported imported = import_file(*file, tried, "");
     const Scenario scenario = parse_scenario(imported.scenario, file->name() + " as a scenario", {}, parts);
     parts = scenario.parts;
     const StrategyInfo& strategy = strategy_info(scenario.strategy.name);

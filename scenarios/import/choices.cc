@@ -24,6 +24,8 @@ constexpr std::array kChoices = {
     Choice{"--precision", [](const ImportChoices& choices) { return !choices.precision.empty(); }, true, true, false},
     Choice{"--optimizer", [](const ImportChoices& choices) { return !choices.optimizer.empty(); }, true, true, false},
     Choice{"--recompute", [](const ImportChoices& choices) { return choices.recompute; }, true, true, false},
+    Choice{"--predictors", [](const ImportChoices& choices) { return choices.predictors > 0; }, true, false, false},
+    Choice{"--dispatch", [](const ImportChoices& choices) { return !choices.dispatch.empty(); }, true, false, false},
     Choice{"--tensor", [](const ImportChoices& choices) { return choices.tensor > 0; }, true, false, false},
     Choice{"--pipeline", [](const ImportChoices& choices) { return choices.pipeline > 0; }, true, false, false},
     Choice{"--context", [](const ImportChoices& choices) { return choices.context > 0; }, true, false, false},

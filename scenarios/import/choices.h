@@ -24,6 +24,8 @@ struct ImportChoices {
   std::string gpu{};       // the product of a topology file's GPUs
   int ranks = 0;           // of a trace whose files do not say how many there are; 0: devices x workers
   bool recompute = false;  // activations of blocks
+  int predictors = 0;      // blocks that predict further tokens
+  std::string dispatch{};  // of rows to experts
   // Devices along the axes of a mesh, stages of each device, and examples of a micro-batch; 0: 1 each.
   int tensor = 0, pipeline = 0, context = 0, expert = 0, virtual_stages = 0, micro_batch = 0;
   bool divides_model() const {

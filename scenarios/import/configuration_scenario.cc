@@ -109,6 +109,7 @@ class HuggingFaceScenario {
   void divide_blocks(std::int64_t stages, YamlMap& mesh) const {
     std::int64_t blocks = 0;
     for (const Blocks& run : model_.spec.blocks) blocks += run.copies;
+    blocks += model_.spec.predictors;
     if (blocks % stages == 0) return;
     if (blocks < stages) refuse(fmt::format("--pipeline: the model has {} blocks for {} stages", blocks, stages));
     const auto counts = nearly_equal_blocks(static_cast<int>(blocks), static_cast<int>(stages));
@@ -129,6 +130,7 @@ class HuggingFaceScenario {
     if (!options_.precision.empty()) workload.set("precision", YamlMap().set("compute", options_.precision));
     workload.set("optimizer", optimizer);
     if (has_mesh_) workload.set("stack", YamlMap().set("accumulation", "in_products"));
+    if (!options_.dispatch.empty()) workload.set("experts", YamlMap().set("dispatch", options_.dispatch));
     if (options_.tensor > 1) workload.set("sequence_parallel", true);
     if (options_.recompute) workload.set("activation_checkpointing", true);
     return workload;

@@ -42,8 +42,22 @@ void add_facts(const HuggingFaceModel& model, const ModelTable& table, Imported&
                    with_commas(table.macs())));
 }
 
+// A model with blocks that its configuration does not count is a file of its own.
+void add_predictors(const InputFile& file, const ImportChoices& options, const std::string& model_file,
+                    HuggingFaceModel& model) {
+  const auto refuse = [&file](const std::string& why) {
+    throw InputError({problem_at(file.name(), kBeginning, "--predictors: " + why)});
+  };
+  if (model_file == file.path().filename().string())
+    refuse("makes a model of its own, whose file goes beside the scenario: give --output");
+  if (model.spec.head != TransformerSpec::Head::language) refuse("the model predicts no tokens");
+  model.spec.predictors = options.predictors;
+  std::erase_if(model.assumed, [](const std::string& text) { return text.starts_with(kPredictorsAreLeftOut); });
+}
+
 Imported import_hugging_face(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
-  const HuggingFaceModel model = read_hugging_face(read_json(file), file.name(), options.tokens);
+  HuggingFaceModel model = read_hugging_face(read_json(file), file.name(), options.tokens);
+  if (options.predictors > 0) add_predictors(file, options, model_file, model);
   Imported imported{.kind = ImportKind::hugging_face};
   const ModelTable table = table_of(model.spec);
   add_facts(model, table, imported);

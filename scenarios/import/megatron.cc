@@ -18,6 +18,7 @@ namespace {
 
 using Norms = BlockSpec::Norms;
 
+constexpr std::int64_t kMostPredictors = 16;
 constexpr std::int64_t kGpt2Vocabulary = 50257;
 constexpr std::int64_t kBertVocabulary = 30522;
 
@@ -239,6 +240,10 @@ class MegatronReader {
       }
     }
     job_.spec.blocks = runs_of(blocks);
+    job_.spec.predictors = flags_.number("mtp_num_layers", 0);
+    if (job_.spec.predictors > kMostPredictors) {
+      flags_.fail("mtp_num_layers", fmt::format("can be at most {}", kMostPredictors));
+    }
   }
 
   // Every so many layers, or an expression such as ([0]*3+[1]*12).
@@ -265,7 +270,7 @@ class MegatronReader {
     job_.context = positive("context_parallel_size", 1);
     job_.expert = positive("expert_model_parallel_size", 1);
     if (job_.expert > 1) divides(flags_.number("num_experts", 1), job_.expert, "expert_model_parallel_size", "experts");
-    const MegatronStages stages = read_stages(flags_, job_.pipeline, positive("num_layers"));
+    const MegatronStages stages = read_stages(flags_, job_.pipeline, positive("num_layers"), job_.spec.predictors);
     job_.virtual_stages = stages.of_device;
     job_.stage_blocks = stages.blocks;
     divides(positive("num_attention_heads"), job_.tensor, "tensor_model_parallel_size", "heads");

@@ -16,12 +16,15 @@ void divides(const Flags& flags, std::int64_t total, std::int64_t parts, std::st
 }
 
 // "Ett|(tt|)*6tL": the embedding and two layers, six stages of two, and one with the loss.
-MegatronStages read_layout(const Flags& flags, std::int64_t pipeline, std::int64_t layers) {
+MegatronStages read_layout(const Flags& flags, std::int64_t pipeline, std::int64_t layers, std::int64_t predictors) {
   const char* const flag = "pipeline_model_parallel_layout";
-  const auto stages = stages_of_layout(flags.text(flag));
+  const auto stages = stages_of_layout(flags.text(flag), predictors > 0);
   if (!stages) flags.fail(flag, "is no layout such as Ett|(tt|)*6tL");
   const std::int64_t sum = std::accumulate(stages->begin(), stages->end(), std::int64_t{0});
-  if (sum != layers) flags.fail(flag, fmt::format("has {} layers, and --num-layers is {}", sum, layers));
+  if (sum != layers + predictors) {
+    const std::string more = predictors > 0 ? fmt::format(" and --mtp-num-layers {}", predictors) : "";
+    flags.fail(flag, fmt::format("has {} layers, and --num-layers is {}{}", sum, layers, more));
+  }
   const auto count = static_cast<std::int64_t>(stages->size());
   divides(flags, count, pipeline, flag, "stages");
   MegatronStages result{.of_device = count / pipeline};
@@ -66,8 +69,8 @@ std::vector<std::int64_t> layers_of_devices(const Flags& flags, std::int64_t pip
 
 }  // namespace
 
-MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers) {
-  if (flags.is_on("pipeline_model_parallel_layout")) return read_layout(flags, pipeline, layers);
+MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers, std::int64_t predictors) {
+  if (flags.is_on("pipeline_model_parallel_layout")) return read_layout(flags, pipeline, layers, predictors);
   const std::int64_t embedding = flags.is_on("account_for_embedding_in_pipeline_split") ? 1 : 0;
   const std::int64_t loss = flags.is_on("account_for_loss_in_pipeline_split") ? 1 : 0;
   const std::vector<std::int64_t> of_devices = layers_of_devices(flags, pipeline, layers, embedding + loss);
@@ -82,12 +85,12 @@ MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64
   if (result.of_device < 1) flags.fail(stages, "must be at least 1, found 0");
   for (const std::int64_t mine : of_devices) divides(flags, mine, result.of_device, stages, "layers");
   const bool are_equal = std::ranges::adjacent_find(of_devices, std::ranges::not_equal_to()) == of_devices.end();
-  if ((are_equal && embedding + loss == 0) || pipeline * result.of_device == 1) return result;
+  if ((are_equal && embedding + loss + predictors == 0) || pipeline * result.of_device == 1) return result;
   for (std::int64_t chunk = 0; chunk < result.of_device; ++chunk) {
     for (const std::int64_t mine : of_devices) result.blocks.push_back(mine / result.of_device);
   }
   result.blocks.front() -= embedding;
-  result.blocks.back() -= loss;
+  result.blocks.back() += predictors - loss;
   return result;
 }
 

@@ -13,7 +13,8 @@ struct MegatronStages {
   std::vector<std::int64_t> blocks{};  // of each stage, in order; empty: equally many
 };
 
-// Throws InputError for layers that these stages do not divide.
-MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers);
+// `predictors`: layers that predict further tokens, which follow the others in the last stage unless a layout says
+// otherwise. Throws InputError for layers that these stages do not divide.
+MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers, std::int64_t predictors);
 
 }  // namespace tandem

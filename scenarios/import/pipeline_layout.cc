@@ -46,13 +46,13 @@ std::optional<std::string> take_part(std::string_view& text, int depth) {
 
 }  // namespace
 
-std::optional<std::vector<std::int64_t>> stages_of_layout(std::string_view layout) {
+std::optional<std::vector<std::int64_t>> stages_of_layout(std::string_view layout, bool with_predictors) {
   const auto all = take_part(layout, 0);
   if (!all || !layout.empty()) return std::nullopt;
   std::vector<std::int64_t> stages{0};
   for (const char letter : *all) {
     if (letter == '|') stages.push_back(0);
-    if (letter == 't') ++stages.back();
+    if (letter == 't' || (letter == 'm' && with_predictors)) ++stages.back();
   }
   return stages;
 }

@@ -14,6 +14,7 @@ namespace {
 constexpr int kMostPasses = 64;
 constexpr std::int64_t kMostKernel = 255;
 constexpr std::int64_t kMostExperts = 65536;
+constexpr double kMostHost_s = 10;
 
 bool is_norm(Pointwise operation) {
   return operation == Pointwise::batch_norm || operation == Pointwise::layer_norm || operation == Pointwise::rms_norm;
@@ -347,11 +348,11 @@ Stack read_stack(const YamlReader& map, Stack stack) {
           .one_of<Accumulation>({{"separate", Accumulation::separate}, {"in_products", Accumulation::in_products}},
                                 stack.accumulation);
   stack.loss = map.optional("loss").one_of<Loss>({{"separate", Loss::separate}, {"fused", Loss::fused}}, stack.loss);
-  stack.experts = map.optional("experts")
-                      .one_of<ExpertKernels>({{"separate", ExpertKernels::separate},
-                                              {"grouped", ExpertKernels::grouped},
-                                              {"fused", ExpertKernels::fused}},
-                                             stack.experts);
+  stack.experts = map.optional("experts").one_of<ExpertKernels>(
+      {{"separate", ExpertKernels::separate}, {"grouped", ExpertKernels::grouped}, {"fused", ExpertKernels::fused}},
+      stack.experts);
+  stack.block_host_s = map.optional("block_host_time")
+                           .quantity(Dimension::seconds, {.otherwise = stack.block_host_s, .most = kMostHost_s});
   stack.is_stated = true;
   return stack;
 }

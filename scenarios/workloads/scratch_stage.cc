@@ -71,8 +71,22 @@ const ScratchStage::PassWork& ScratchStage::work_of(std::int64_t examples) {
     work.exchanges.push_back(
         layer_exchanges(settings_.model.layers, part_.first + i, layers_[i], part_.division, examples));
     work.kernels.push_back(kernels_of(i, kernels, work.exchanges.back()));
+    add_host_time(i, work.kernels.back());
   }
   return work;
+}
+
+// The products of a block share its host time equally.
+void ScratchStage::add_host_time(std::size_t layer, LayerKernelsByWork& kernels) const {
+  const Layer& part = layers_[layer];
+  if (settings_.stack.block_host_s <= 0 || !part.block || !part.gemm) return;
+  const auto products =
+      std::ranges::count_if(layers_, [&](const Layer& other) { return other.block == part.block && other.gemm; });
+  const double of_pass_s = settings_.stack.block_host_s / 2 / static_cast<double>(products);
+  for (const Work work : {Work::product, Work::weight_gradient}) {
+    std::vector<LayerKernel>& some = kernels[index_of(work)];
+    if (!some.empty()) some.front().issue_s += of_pass_s;
+  }
 }
 
 // The first kernel is the product or the lookup. With sequence parallelism, what follows a sum is done to the device's

@@ -139,6 +139,7 @@ std::string Stack::text() const {
   if (loss == Loss::fused) text += ", loss fused";
   if (experts == ExpertKernels::separate) text += ", experts separate";
   if (experts == ExpertKernels::fused) text += ", experts fused";
+  if (block_host_s > 0) text += fmt::format(", host {} us a block", 1e6 * block_host_s);
   return text;
 }
 

@@ -37,6 +37,7 @@ struct Stack {
   Accumulation accumulation = Accumulation::separate;
   Loss loss = Loss::separate;
   ExpertKernels experts = ExpertKernels::grouped;
+  double block_host_s = 0;  // in which the framework issues the passes of a block, half of it for each; 0: not a limit
   bool keeps_scores() const { return attention != AttentionKernels::flash && attention != AttentionKernels::flash_1; }
   bool is_stated = false;  // in the model file or in the scenario; false: assumed
 

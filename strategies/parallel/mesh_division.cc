@@ -235,15 +235,16 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
 }
 
 // Ranks count by stage, then replica, then part of a sequence, then part of a layer. The places in groups of
-// consecutive devices tell these apart, so that each of them has a partner in every other group.
+// consecutive devices tell these apart, so that each of them has a partner in every other group, unless there is none.
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
   const int of_stage = options.data * options.context;
   const int place = rank / options.tensor % of_stage;  // among those that have the same stage and part
+  const int among_experts = options.expert < of_stage ? place % options.expert : 0;
   const int among_shards = options.replicate > 1 ? place % (of_stage / options.replicate) : 0;
   return {rank / (options.tensor * of_stage),
           rank % options.tensor,
           place % options.context,
-          place % options.expert,
+          among_experts,
           among_shards,
           part_of(options.batch, options.data, place / options.context).count};
 }

@@ -141,5 +141,13 @@ TEST(DispatchedExperts, AreFasterTogether) {
   EXPECT_TRUE(records_of(run_experts("", ", stack: {experts: fused}"), "block.0.expert_up then").empty());
 }
 
+// Both passes of two blocks, of which the host issues one after the other.
+TEST(Stacks, MayBeAsSlowAsTheirHost) {
+  const double fast = step_of(run_experts("")), slow = step_of(run_experts("", ", stack: {block_host_time: 10ms}"));
+  EXPECT_LT(fast, 10e6);
+  EXPECT_GE(slow, 2 * 10e6);
+  EXPECT_LE(slow, 2 * 10e6 + fast);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -78,6 +78,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"workload.stack.accumulation", {{"in_products"}}},
       {"workload.stack.loss", {{"fused"}}},
       {"workload.stack.experts", {{"separate", "fused"}}},
+      {"workload.stack.block_host_time", {{"1ms"}}},
       {"workload.dtype", {{"f32", "f64"}}},
       {"workload.parameter_dtype", {{"f64"}}},
       {"workload.precision", {{}, is_map}},

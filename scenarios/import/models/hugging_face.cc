@@ -187,10 +187,9 @@ class Reader {
     for (const std::string_view name : {"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers",
                                         "num_mtp_layers", "num_mtp_modules", "num_predict_layers"}) {
       if (config.count({name}, 0) == 0) continue;
-      model_.assumed.push_back(fmt::format(
-          "layers that predict more tokens ({} {}) are left out: neither their parameters nor their work is "
-          "counted",
-          name, config.count({name}, 0)));
+      model_.assumed.push_back(
+          fmt::format("{} ({} {}) are left out: neither their parameters nor their work is counted",
+                      kPredictorsAreLeftOut, name, config.count({name}, 0)));
     }
   }
 

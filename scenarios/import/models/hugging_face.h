@@ -2,6 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "scenarios/import/base/json_value.h"
 #include "scenarios/import/models/transformer.h"
@@ -15,6 +18,9 @@ struct HuggingFaceModel {
   std::optional<TransformerSpec> vision{};  // a tower beside the language model
   std::vector<std::string> assumed{};       // sentences
 };
+
+// How the assumption begins that blocks which predict further tokens are left out.
+inline constexpr std::string_view kPredictorsAreLeftOut = "layers that predict more tokens";
 
 // Reads a model whose sequences have this number of tokens; 0: as many as the model can take, at most 4,096. Throws
 // InputError; the message for an unknown architecture names the nearest known one.

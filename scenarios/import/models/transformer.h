@@ -106,6 +106,9 @@ struct TransformerSpec {
   bool is_causal = false;  // no token sees a later one
   NormKind norm = NormKind::rms;
   std::vector<Blocks> blocks{};
+  // Blocks like the last one that predict further tokens, each from what the block before it has made and the embedding
+  // of the next token, with the same product with the vocabulary (DeepSeek-V3, arXiv:2412.19437, section 2.2).
+  std::int64_t predictors = 0;
 
   std::int64_t vocabulary = 0;
   std::int64_t more_entries = 0;     // positions, segments: rows of tables of embeddings beside the vocabulary's

@@ -53,6 +53,7 @@ class TransformerTable {
       flush();
       first += blocks.copies;
     }
+    for (std::int64_t i = 0; i < spec_.predictors; ++i) predictor(first + i);
     head();
     return std::move(table_);
   }
@@ -222,7 +223,31 @@ class TransformerTable {
     add(routing_row("combine", routing, after));
   }
 
+  // Both inputs are normalised, joined and projected.
+  void predictor(std::int64_t number) {
+    group_ = {.name = "block", .first = number, .copies = 1};
+    const std::int64_t joined = 2 * spec_.hidden;
+    if (!norm_.empty()) add(elementwise_row("predictor_norms", elements(joined), 3, 3, joined));
+    dense({.name = "predictor",
+           .rows = rows_,
+           .inputs = joined,
+           .outputs = spec_.hidden,
+           .then = norms_before(spec_.blocks.size() - 1)});
+    next_norms_ = norms_before(spec_.blocks.size());
+    block(spec_.blocks.back().block);
+    flush();
+  }
+
   void head() {
+    for (std::int64_t i = 0; i < spec_.predictors; ++i) {
+      dense({.name = fmt::format("predictor_head_{}", i),
+             .rows = rows_,
+             .inputs = spec_.hidden,
+             .outputs = spec_.vocabulary,
+             .shared_weights = true,
+             .then = {"cross_entropy"},
+             .split = "columns"});
+    }
     if (spec_.pooler.present) {
       dense(
           {.name = "pooler", .rows = {.number = 1}, .inputs = spec_.hidden, .outputs = spec_.hidden, .then = {"bias"}});

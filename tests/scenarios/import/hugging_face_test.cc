@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -15,6 +16,10 @@ namespace tandem {
 namespace {
 
 using testing::HasSubstr;
+
+bool has_loss(const Layer& layer) {
+  return std::ranges::count(layer.then, Pointwise::cross_entropy) > 0;
+}
 
 class HuggingFace : public ImportFiles {
  protected:
@@ -215,6 +220,28 @@ TEST_F(HuggingFace, OptionsDivideItOverAMesh) {
   EXPECT_TRUE(layers.sequence_parallel);
   EXPECT_EQ(layers.parameter_dtype, DType::f32);
   EXPECT_EQ(layers.stack.accumulation, Accumulation::in_products);
+}
+
+TEST_F(HuggingFace, BlocksThatPredictFurtherTokensAreAFileOfTheirOwn) {
+  const auto file = write("config.json", kSmall);
+  const Imported imported = import_file(file, {.predictors = 1, .pipeline = 2}, "job.model.yaml");
+  write("job.model.yaml", imported.model);
+  const Scenario scenario = parse_scenario(imported.scenario, (folder_ / "job.yaml").string());
+  EXPECT_EQ(scenario.strategy.mesh.stage_blocks, (std::vector{2, 1})) << "one more than the configuration has";
+  const std::vector<Layer>& layers = std::get<LayersSettings>(scenario.workload.kind).model.layers;
+  EXPECT_EQ(std::ranges::count_if(layers, [](const Layer& layer) { return has_loss(layer); }), 2);
+  EXPECT_EQ(layers.back().name, "head");
+  EXPECT_THAT(refusal([&] { import_file(file, {.predictors = 1}, ""); }),
+              HasSubstr("--predictors: makes a model of its own, whose file goes beside the scenario: give --output"));
+}
+
+TEST_F(HuggingFace, RowsReachExpertsAsAsked) {
+  const auto file = write("config.json", R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "num_local_experts": 8, "num_experts_per_tok": 2, "max_position_embeddings": 32})");
+  const Imported imported = import_file(file, {.dispatch = "deepep", .expert = 4}, "");
+  const Scenario scenario = parse_scenario(imported.scenario, file.string());
+  EXPECT_EQ(std::get<LayersSettings>(scenario.workload.kind).experts.dispatch, Dispatch::deepep);
 }
 
 TEST_F(HuggingFace, AMeshHasWhatIsLeftOfTheDevicesAsReplicas) {

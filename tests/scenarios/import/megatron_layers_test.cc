@@ -44,6 +44,28 @@ TEST_F(MegatronLayers, StagesHaveUnequalNumbersOfLayers) {
               HasSubstr("is no layout"));
 }
 
+TEST_F(MegatronLayers, MorePredictFurtherTokens) {
+  using Counts = std::vector<std::int64_t>;
+  const std::string sizes =
+      "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 --disable-bias-linear "
+      "--normalization RMSNorm --untie-embeddings-and-output-weights --bf16 ";
+  const auto table = [&](const std::string& more) { return table_of(job(sizes + more).spec); };
+  const std::int64_t block = table("--mtp-num-layers 2").parameters() - table("--mtp-num-layers 1").parameters();
+  constexpr std::int64_t kBlock = 4 * 32 * 32 + 2 * 4 * 32 * 32 + 2 * 32;  // attention, two layers, two norms
+  EXPECT_EQ(block, kBlock + 2 * 32 * 32 + 3 * 32) << "a product for both inputs, their norms, and one before the loss";
+  EXPECT_EQ(table("--mtp-num-layers 1").macs() - table("").macs(),
+            16 * (12 * 32 * 32 + 2 * 16 * 32 + 2 * 32 * 32 + 32 * 128))
+      << "with the loss once more";
+  const auto blocks = [&](const std::string& more) { return job(sizes + more).stage_blocks; };
+  EXPECT_EQ(blocks("--mtp-num-layers 1 --pipeline-model-parallel-size 4"), (Counts{1, 1, 1, 2}));
+  EXPECT_EQ(blocks("--mtp-num-layers 1 --pipeline-model-parallel-size 3 --pipeline-model-parallel-layout 'Ett|tt|mL'"),
+            (Counts{2, 2, 1}));
+  EXPECT_THAT(problem(sizes + "--mtp-num-layers 1 --pipeline-model-parallel-size 2 "
+                              "--pipeline-model-parallel-layout 'Ett|ttL'"),
+              HasSubstr("has 4 layers, and --num-layers is 4 and --mtp-num-layers 1"));
+  EXPECT_THAT(problem(sizes + "--mtp-num-layers 99"), HasSubstr("can be at most 16"));
+}
+
 TEST_F(MegatronLayers, ProductsOfFp8AreQuantised) {
   const std::string sizes = "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 ";
   const auto quantised = [&](const std::string& more, const ImportChoices& choices = {}) {

@@ -141,9 +141,9 @@ TEST_F(Megatron, RowsReachExpertsAsTheDispatcherSaysIt) {
   EXPECT_THAT(job(text + "--moe-token-dispatcher-type allgather").left_out,
               testing::Contains(HasSubstr("tokens go to experts by all-to-all")));
   EXPECT_EQ(problem("x " + text + "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend other"),
-            "job.sh:1:205: --moe-flex-dispatcher-backend: 'other' is neither deepep nor hybridep");
+            "job.sh:1:224: --moe-flex-dispatcher-backend: 'other' is neither deepep nor hybridep");
   EXPECT_EQ(problem("x " + text + "--moe-expert-capacity-factor none"),
-            "job.sh:1:171: --moe-expert-capacity-factor: expected a number of at least 0, found 'none'");
+            "job.sh:1:191: --moe-expert-capacity-factor: expected a number of at least 0, found 'none'");
 }
 
 TEST_F(Megatron, SequencesAreDivided) {
