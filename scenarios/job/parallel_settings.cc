@@ -35,7 +35,8 @@ ParallelOptions parallel_options(const Scenario& scenario) {
       .micro_batches = mesh.micro_batches, .virtual_stages = mesh.virtual_stages, .batch = scenario.workload.batch};
   options.stage_blocks = mesh.stage_blocks;
   options.order = mesh.order;
-  options.joined = (scenario.topology ? joined_machines(*scenario.topology) : 1) * scenario.devices.per_worker;
+  options.per_worker = scenario.devices.per_worker;
+  options.joined = (scenario.topology ? joined_machines(*scenario.topology) : 1) * options.per_worker;
   options.own = with_usual_values(info.name, info.keys, scenario.strategy.own);
   if (const auto axis = info.division->axis) {
     options.*axis = static_cast<int>(training_devices(scenario));

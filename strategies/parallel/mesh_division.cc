@@ -235,17 +235,19 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
 }
 
 // Ranks count by stage, then replica, then part of a sequence, then part of a layer. The places in groups of
-// consecutive devices tell these apart, so that each of them has a partner in every other group, unless there is none.
+// consecutive devices tell these apart where a group ends inside a worker. Groups of whole workers do the same,
+// whichever worker one looks at.
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
   const int of_stage = options.data * options.context;
   const int place = rank / options.tensor % of_stage;  // among those that have the same stage and part
-  const int among_experts = options.expert < of_stage ? place % options.expert : 0;
-  const int among_shards = options.replicate > 1 ? place % (of_stage / options.replicate) : 0;
+  const auto among = [&](int neighbours) {
+    return neighbours * options.tensor % options.per_worker == 0 ? 0 : place % neighbours;
+  };
   return {rank / (options.tensor * of_stage),
           rank % options.tensor,
-          place % options.context,
-          among_experts,
-          among_shards,
+          among(options.context),
+          among(options.expert),
+          options.replicate > 1 ? among(of_stage / options.replicate) : 0,
           part_of(options.batch, options.data, place / options.context).count};
 }
 

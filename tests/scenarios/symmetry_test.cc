@@ -117,10 +117,21 @@ TEST(Symmetry, TokensAndExpertsThatStayInAWorkerTellNothingApart) {
   EXPECT_EQ(
       expect_equal_runs({.strategy = "{name: mesh, data: 6, context: 4, tensor: 2, expert: 4}", .workload = experts}),
       1);
-  // Devices of two workers, each of which is like the first or the second worker of others.
-  EXPECT_EQ(expect_equal_runs(
-                {.workers = 12, .per_worker = 4, .strategy = "{name: mesh, data: 48, expert: 8}", .workload = experts}),
-            2);
+}
+
+// Groups of neighbours that have whole workers, and groups of workers at equal distances, which have the same experts.
+TEST(Symmetry, GroupsOfWorkersTellThemNotApart) {
+  const std::string experts = "{kind: layers, model: files/experts.yaml, batch: 96, dtype: f16}";
+  const auto simulated = [&](int workers, int per_worker, const std::string& mesh) {
+    return expect_equal_runs(
+        {.workers = workers, .per_worker = per_worker, .strategy = "{name: mesh, " + mesh + "}", .workload = experts});
+  };
+  EXPECT_EQ(simulated(12, 4, "data: 48, expert: 8"), 1) << "pairs of workers";
+  EXPECT_EQ(simulated(16, 2, "data: 32, expert: 8"), 1) << "groups of four";
+  EXPECT_EQ(simulated(16, 2, "data: 16, expert: 8, pipeline: 2, micro_batches: 2"), 2) << "one for each stage";
+  EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, expert: 8"), 1);
+  EXPECT_EQ(simulated(16, 2, "data: 32, expert: 4, replicate: 4, distributed_optimizer: true"), 1);
+  EXPECT_EQ(simulated(32, 3, "data: 96, expert: 4"), 4) << "groups end inside workers";
 }
 
 TEST(Symmetry, TheReportSaysWhoStoodForWhom) {

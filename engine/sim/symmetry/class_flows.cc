@@ -22,7 +22,7 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, const Planned& pla
   found.source = role.source;
   if (!role.classes.empty()) {
     found.initiator = role.number;
-    found.initiators = running_of(role.classes.front());
+    found.initiators = running_of(role.classes.front(), role.images);
   }
   std::map<std::pair<double, double>, std::uint32_t> colours;
   std::vector<PatternFlow> pattern;
@@ -166,11 +166,12 @@ void RunSymmetry::copy_along(const SimDevice& device, std::span<const Ends> ways
   if (flows.source < 0) {
     const WorkerClasses& classes = state_.classes();
     const int index = classes.class_of(device.worker());
+    const Images each{.count = classes.size(index)};
     flows.source =
         state_.patterns().source({kCopy, static_cast<char32_t>(index), classes.place_of(from), classes.place_of(to)},
-                                 {index}, static_cast<int>(ways.size()));
+                                 {index}, each, static_cast<int>(ways.size()));
     flows.initiator = classes.number_of(device.worker());
-    flows.initiators = running_of(index);
+    flows.initiators = running_of(index, each);
     std::vector<PatternFlow> pattern;
     for (const auto& [begin, end] : ways) pattern.push_back({.via = {.from = begin, .to = end}});
     flows.pattern = state_.patterns().pattern(flows.source, flows.initiator, pattern, [&](const Via& via, Route& into) {

@@ -159,7 +159,7 @@ class FlowPatterns::Division {
     std::size_t first = 0;
     for (const Source* source : sources_) {
       std::map<std::u32string, std::uint32_t> parts;
-      std::vector<std::u32string> images(static_cast<std::size_t>(source->images));
+      std::vector<std::u32string> images(static_cast<std::size_t>(source->images.count));
       for (const Pattern& pattern : source->patterns) {
         const std::size_t width = pattern.flows.size();
         for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
@@ -169,7 +169,9 @@ class FlowPatterns::Division {
       }
       if (source->classes.empty() || is_split) continue;  // one split at a time, because it renumbers the members
       std::vector<std::uint32_t> part_of_member;
-      for (const std::u32string& image : images) {
+      const Images& groups = source->images;
+      for (int member = 0; member < groups.count * groups.members; ++member) {
+        const std::u32string& image = images[static_cast<std::size_t>(groups.of(member))];
         part_of_member.push_back(parts.try_emplace(image, static_cast<std::uint32_t>(parts.size())).first->second);
       }
       if (parts.size() == 1) continue;

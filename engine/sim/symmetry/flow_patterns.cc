@@ -11,10 +11,9 @@
 
 namespace tandem::sim::symmetry {
 
-int FlowPatterns::source(const std::u32string& name, std::vector<int> classes, int parts) {
+int FlowPatterns::source(const std::u32string& name, std::vector<int> classes, const Images& images, int parts) {
   const auto [known, is_new] = names_.try_emplace(name, static_cast<int>(sources_.size()));
   if (is_new) {
-    const int images = classes.empty() ? 1 : classes_.size(classes.front());
     sources_.push_back({.classes = std::move(classes),
                         .images = images,
                         .parts = static_cast<std::size_t>(parts),
@@ -35,12 +34,12 @@ int FlowPatterns::pattern(int source, int image, std::span<const PatternFlow> fl
   Pattern& made = from.patterns.emplace_back();
   made.flows.reserve(flows.size());
   for (const PatternFlow& flow : flows) made.flows.push_back({on_image(flow.via, from, 0), flow.colour});
-  const std::size_t all = made.flows.size() * static_cast<std::size_t>(from.images);
+  const std::size_t all = made.flows.size() * static_cast<std::size_t>(from.images.count);
   made.crossings.starts.reserve(all + 1);
   made.bytes_per_s.reserve(all);
   made.latency_s.reserve(all);
   Route found;
-  for (int other = 0; other < from.images; ++other) {
+  for (int other = 0; other < from.images.count; ++other) {
     for (const PatternFlow& flow : made.flows) {
       found.hops.clear();
       found.latency_s = 0;
@@ -57,7 +56,7 @@ int FlowPatterns::pattern(int source, int image, std::span<const PatternFlow> fl
 Via FlowPatterns::on_image(Via via, const Source& source, int image) const {
   if (source.classes.empty()) return via;
   for (NodeIndex* node : {&via.from, &via.to, &via.from_nic, &via.to_nic}) {
-    if (*node != kNowhere) *node = classes_.twin(*node, image);
+    if (*node != kNowhere) *node = classes_.twin(*node, source.images.twin(classes_.member_at(*node), image));
   }
   return via;
 }

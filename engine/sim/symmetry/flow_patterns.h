@@ -1,7 +1,8 @@
 // All flows that a run has started so far, on every member of every class, and which of them represent others.
 //
 //   source     what starts flows again and again: a copy from one place of a machine to another, a group of devices. On
-//              so many *images*: on each member of a class, or once, where a group has all members of its classes
+//              so many *images*: on each member of a class or each of the equal groups into which its members fall, or
+//              once, where a group has all members of its classes
 //   pattern    flows that a source starts together: the same ones on each image. Where devices of a worker represent
 //              others, an image has *parts*: the flows of the devices that run, and those of the devices that do the
 //              same, one part after the other
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "engine/sim/network.h"
+#include "engine/sim/symmetry/images.h"
 #include "engine/sim/symmetry/partition.h"
 #include "engine/sim/symmetry/worker_classes.h"
 
@@ -62,10 +64,11 @@ class FlowPatterns {
 
   FlowPatterns(const Topology& topology, const WorkerClasses& classes) : topology_(topology), classes_(classes) {}
 
-  // Returns the source of this name, a new one if there is none yet. `classes`: the classes whose members have one
-  // image each; empty: there is one image. `parts`: of each image.
-  int source(const std::u32string& name, std::vector<int> classes, int parts);
+  // Returns the source of this name, a new one if there is none yet. `classes`: the classes whose members fall into
+  // `images`; empty: there is one image. `parts`: of each image.
+  int source(const std::u32string& name, std::vector<int> classes, const Images& images, int parts);
   const std::vector<int>& classes_of(int source) const { return sources_[static_cast<std::size_t>(source)].classes; }
+  const Images& images_of(int source) const { return sources_[static_cast<std::size_t>(source)].images; }
   // Returns the pattern of a source that has these flows on one image. If it is new, calls `route` for all flows of all
   // images.
   int pattern(int source, int image, std::span<const PatternFlow> flows, const Routes& route);
@@ -104,7 +107,7 @@ class FlowPatterns {
   };
   struct Source {
     std::vector<int> classes;
-    int images = 1;
+    Images images{};
     std::size_t parts = 1;     // of an image
     int concurrent_calls = 1;  // the most that were under way at the same time
     int component = 0;         // number of a source, which may in turn have joined another component
@@ -122,10 +125,10 @@ class FlowPatterns {
   int component_of(int source);
   std::uint32_t direction_of(const Edge& hop) const;
   Via on_image(Via via, const Source& source, int image) const;
-  // Returns what tells a flow from others of its pattern: where there are images, each flow of a part has its own place
-  // in the work of its device.
+  // Returns what tells a flow from others of its pattern: where an image has one member, each flow of a part has its
+  // own place in the work of its device. Several members do the same.
   static std::uint32_t colour_of(const Source& source, const Pattern& pattern, std::size_t flow) {
-    if (source.classes.empty()) return pattern.flows[flow].colour;
+    if (source.classes.empty() || source.images.members > 1) return pattern.flows[flow].colour;
     return static_cast<std::uint32_t>(flow % (pattern.flows.size() / source.parts));
   }
   void add_flow(Pattern& pattern, const Route& route) const;

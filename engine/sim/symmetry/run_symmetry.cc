@@ -13,6 +13,7 @@ namespace {
 
 constexpr char32_t kGroup = 1;
 constexpr char32_t kImage = 2;
+constexpr char32_t kImageApart = 3;  // whose members are no neighbours
 
 }  // namespace
 
@@ -22,29 +23,35 @@ const RunSymmetry::Role& RunSymmetry::role_of(const CollectiveGroup& group) {
   return known->second;
 }
 
-// A group either has all members of its classes, and is the only such group, or has one member of each class, and every
-// other member has an equal group.
+// A group either has all members of its classes, and is the only such group, or has some members of each class, and the
+// others have equal groups.
 RunSymmetry::Role RunSymmetry::find_role(const CollectiveGroup& group) {
   const WorkerClasses& classes = state_.classes();
   std::map<int, std::set<int>> members;  // by class
-  for (const SimDevice* device : group.devices()) members[classes.class_of(device->worker())].insert(device->worker());
+  for (const SimDevice* device : group.devices()) {
+    members[classes.class_of(device->worker())].insert(classes.number_of(device->worker()));
+  }
   const bool has_all = std::ranges::all_of(
       members, [&](const auto& entry) { return static_cast<int>(entry.second.size()) == classes.size(entry.first); });
   Role role;
   if (!has_all) {
-    role.number = classes.number_of(*members.begin()->second.begin());
-    role.calls = classes.size(members.begin()->first);
-    for (const auto& [index, workers] : members) {
-      const bool is_image = workers.size() == 1 && classes.size(index) == role.calls &&
-                            classes.number_of(*workers.begin()) == role.number;
-      if (!is_image) {
-        if (run_.scheduler().has_failed()) return {};
-        state_.separate_workers("a group of devices has some of the workers that are alike, but not all");
-        repeat();
-        return {};
-      }
-      role.classes.push_back(index);
+    const auto& [first_class, first_members] = *members.begin();
+    const std::vector<int> numbers(first_members.begin(), first_members.end());
+    const std::optional<Images> images = images_of(numbers, classes.size(first_class));
+    const bool are_images =
+        images && std::ranges::all_of(members, [&](const auto& entry) {
+          return entry.second == first_members && classes.size(entry.first) == classes.size(first_class);
+        });
+    if (!are_images) {
+      if (run_.scheduler().has_failed()) return {};
+      state_.separate_workers("a group of devices has some of the workers that are alike, but not all");
+      repeat();
+      return {};
     }
+    role.images = *images;
+    role.number = images->of(numbers.front());
+    role.calls = images->count;
+    for (const auto& entry : members) role.classes.push_back(entry.first);
   }
   role.parts = parts_of(group);
   role.calls *= role.parts;
@@ -74,7 +81,7 @@ void RunSymmetry::separate_devices() {
 }
 
 int RunSymmetry::number_of_source(const CollectiveGroup& group, const Role& role) {
-  std::u32string name(1, role.classes.empty() ? kGroup : kImage);
+  std::u32string name(1, role.classes.empty() ? kGroup : role.images.are_neighbours ? kImage : kImageApart);
   for (const SimDevice* device : group.devices()) {
     if (role.classes.empty()) {
       name.push_back(static_cast<char32_t>(device->index()));
@@ -83,7 +90,7 @@ int RunSymmetry::number_of_source(const CollectiveGroup& group, const Role& role
     name += {static_cast<char32_t>(state_.classes().class_of(device->worker())),
              static_cast<char32_t>(device->id().type), static_cast<char32_t>(device->id().index)};
   }
-  return state_.patterns().source(name, role.classes, role.parts);
+  return state_.patterns().source(name, role.classes, role.images, role.parts);
 }
 
 void RunSymmetry::begin_step(int step) {
@@ -102,8 +109,10 @@ void RunSymmetry::repeat() {
   run_.scheduler().fail(std::make_exception_ptr(Again()), Scheduler::Concerns::all_tasks);
 }
 
-int RunSymmetry::running_of(int index) const {
-  return static_cast<int>(state_.classes().running_members(index).size());
+int RunSymmetry::running_of(int index, const Images& images) const {
+  std::set<int> running;
+  for (const int member : state_.classes().running_members(index)) running.insert(images.of(member));
+  return static_cast<int>(running.size());
 }
 
 std::vector<int> RunSymmetry::companions_of(int index) const {
@@ -120,18 +129,20 @@ std::vector<int> RunSymmetry::companions_of(int index) const {
   return found;
 }
 
-// Provisional times prove nothing.
+// Provisional times prove nothing. `others` are images.
 void RunSymmetry::differ(int source, const std::vector<int>& others, const std::string& what) {
   if (run_.scheduler().has_failed()) return;
   if (is_provisional_) return repeat();
   const int index = state_.patterns().classes_of(source).front();
+  const Images& images = state_.patterns().images_of(source);
   const std::vector<int> running = state_.classes().running_members(index);
+  const auto is_other = [&](int number) { return std::ranges::count(others, images.of(number)) > 0; };
   std::vector<std::uint32_t> parts;
-  for (const int number : running) parts.push_back(std::ranges::count(others, number) > 0 ? 1 : 0);
-  const auto worker = [&](int number) { return state_.classes().members(index)[static_cast<std::size_t>(number)]; };
-  const auto one = std::ranges::find_if(running, [&](int number) { return !std::ranges::count(others, number); });
+  for (const int number : running) parts.push_back(is_other(number) ? 1 : 0);
+  const auto worker = [&](auto found) { return state_.classes().members(index)[static_cast<std::size_t>(*found)]; };
   state_.split_between(companions_of(index), parts,
-                       fmt::format("worker {} {} than worker {}", worker(others.front()), what, worker(*one)));
+                       fmt::format("worker {} {} than worker {}", worker(std::ranges::find_if(running, is_other)), what,
+                                   worker(std::ranges::find_if_not(running, is_other))));
   repeat();
 }
 

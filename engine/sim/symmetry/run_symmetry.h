@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "engine/sim/simulation.h"
+#include "engine/sim/symmetry/images.h"
 #include "engine/sim/symmetry/symmetry.h"
 #include "engine/timeline.h"
 
@@ -45,7 +46,7 @@ struct PlannedFlow {
 struct CallFlows {
   int source = -1;
   int pattern = -1;
-  int initiator = 0;                               // which of the running workers that start them together this is
+  int initiator = 0;                               // which of the images that start them together this is
   int initiators = 1;                              // how many start them
   std::vector<std::pair<double, double>> sizes{};  // bytes and bound by colour
 };
@@ -94,8 +95,9 @@ class RunSymmetry {
 
  private:
   struct Role {
-    std::vector<int> classes{};  // the classes whose members each have such a group; empty: there is this group only
-    int number = 0;              // of the members that have this group
+    std::vector<int> classes{};  // the classes whose members fall into such groups; empty: there is this group only
+    Images images{};             // the groups
+    int number = 0;              // of this group among them
     int calls = 1;
     int parts = 1;  // groups of images of its devices, itself included
     int source = -1;
@@ -132,7 +134,7 @@ class RunSymmetry {
   void end(Source& source, std::uint64_t number);
   bool bring_up_to_date();
   void repeat();
-  int running_of(int index) const;  // how many members of the class run
+  int running_of(int index, const Images& images) const;  // how many images have members of the class that run
 
   // The records of each running worker, in their order.
   using RecordsOf = std::map<int, std::vector<const Record*>>;

@@ -145,6 +145,11 @@ void WorkerClasses::split(int index, std::span<const std::uint32_t> part_of_memb
   number_members();
 }
 
+int WorkerClasses::member_at(NodeIndex node) const {
+  TANDEM_CHECK(worker_at(node) >= 0, "a group uses others' machines");
+  return number_of(worker_at(node));
+}
+
 NodeIndex WorkerClasses::twin(NodeIndex node, int number) const {
   TANDEM_CHECK(worker_at(node) >= 0 && number < size(class_of(worker_at(node))), "a group uses others' machines");
   const int worker = members(class_of(worker_at(node)))[static_cast<std::size_t>(number)];

@@ -42,6 +42,8 @@ class WorkerClasses {
 
   // Returns the node that corresponds to `node` on the machine of member `number` of the same class.
   NodeIndex twin(NodeIndex node, int number) const;
+  // Returns the number of the member on whose machine a node is.
+  int member_at(NodeIndex node) const;
   // The place of a node in its machine.
   std::uint32_t place_of(NodeIndex node) const {
     const Topology& topology = *options_.topology;

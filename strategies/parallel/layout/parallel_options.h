@@ -13,6 +13,7 @@ struct ParallelOptions {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis of the mesh
   int context = 1;                         // devices that divide the tokens of each sequence of a replica
   int expert = 1;                          // devices along data x context that divide the experts of a layer
+  int per_worker = 1;                      // devices of a worker, whose ranks are neighbours
   int joined = 0;                          // neighbours that need no network among them; 0: all devices
   int micro_batches = 1;                   // parts of a replica's batch, which go through the pipeline one by one
   int virtual_stages = 1;                  // stages of each device of a pipeline, which take turns on it
