@@ -91,8 +91,8 @@ std::int64_t kept_input(std::span<const Layer> layers, std::size_t index, const 
   return !is_quantised ? elements * element_bytes : settings.quantised == Quantised::nvfp4 ? elements / 2 : elements;
 }
 
-// Returns the bytes that a layer keeps for one example apart from its input. What surrounds experts only moves rows: the
-// weights of sums are factors of the experts' activations.
+// Returns the bytes that a layer keeps for one example apart from its input. What surrounds experts only moves rows:
+// the weights of sums are factors of the experts' activations.
 std::int64_t kept_beside_input(const Layer& layer, const ActivationSettings& settings) {
   if (!settings.keeps_scores && layer.scores != Layer::Scores::none) return 0;
   std::int64_t bytes = kept_by_operations(layer, settings);
