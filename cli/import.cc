@@ -174,10 +174,10 @@ void add_import(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ImportFlags>();
   ImportChoices& options = flags->options;
   command
-      ->add_option(
-          "files", flags->files,
-          "A config.json of Hugging Face; arguments of Megatron-LM, as a shell script or the YAML of its tests; "
-          "traces of PyTorch's profiler or of Chakra, one for each rank")
+      ->add_option("files", flags->files,
+                   "A config.json of Hugging Face; arguments of Megatron-LM, as a shell script or the YAML of its "
+                   "tests; a configuration of Megatron-Bridge; "
+                   "traces of PyTorch's profiler or of Chakra, one for each rank")
       ->required();
   command->add_option("--sequence-length", options.tokens, "Tokens of a sequence")->check(CLI::Range(1, 1 << 24));
   command->add_option("--batch", options.batch, "Sequences, or images, of a step on all devices")

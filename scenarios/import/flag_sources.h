@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "scenarios/import/flags.h"
 
@@ -20,5 +21,12 @@ bool has_printed_arguments(std::string_view text);
 // Reads such lines, whatever a launcher or a log has put before them. Leaves out arguments that are off, and names the
 // others as the flags that set them. Throws InputError.
 void read_printed_arguments(std::string_view text, Flags& flags);
+// Does the same for arguments that are all known, with their values as Python writes them.
+void read_arguments(const std::vector<Flag>& arguments, Flags& flags);
+
+// Returns whether a text is a configuration of Megatron-Bridge: a ConfigContainer, as it is kept beside checkpoints.
+bool has_bridge_config(std::string_view text);
+// Reads what decides a step, under the names of Megatron-LM's arguments. Throws InputError.
+void read_bridge_config(std::string_view text, Flags& flags);
 
 }  // namespace tandem

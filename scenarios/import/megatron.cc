@@ -239,10 +239,35 @@ class MegatronReader {
         if (pattern[i]) blocks[i].feed_forward.experts = experts;
       }
     }
+    set_windows(blocks);
     job_.spec.blocks = runs_of(blocks);
     job_.spec.predictors = flags_.number("mtp_num_layers", 0);
     if (job_.spec.predictors > kMostPredictors) {
       flags_.fail("mtp_num_layers", fmt::format("can be at most {}", kMostPredictors));
+    }
+  }
+
+  // "--window-size 127,0": a token sees so many before it and itself, in all layers but every so many, or in those that
+  // a list names.
+  void set_windows(std::vector<BlockSpec>& blocks) const {
+    std::string text = flags_.text("window_size");
+    text.erase(0, text.find_first_not_of("([ "));
+    std::int64_t before = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), before);
+    if (text.empty() || error != std::errc{} || before < 0) return;
+    const std::string skipped = flags_.text("window_attn_skip_freq");
+    std::vector<bool> has_window(blocks.size(), true);
+    if (skipped.find('[') != std::string::npos) {
+      has_window.clear();
+      if (!expand_list(skipped, blocks.size(), has_window)) {
+        flags_.fail("window_attn_skip_freq",
+                    fmt::format("'{}' does not give 0 or 1 for each of {} layers", skipped, blocks.size()));
+      }
+    } else if (const std::int64_t every = flags_.number("window_attn_skip_freq", 0); every > 0) {
+      for (std::size_t i = 0; i < blocks.size(); ++i) has_window[i] = (i + 1) % static_cast<std::size_t>(every) != 0;
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (has_window[i]) blocks[i].attention->window = before + 1;
     }
   }
 

@@ -111,7 +111,12 @@ class PrintedArguments {
     for_each_line(text, [&](std::string_view line, int number) {
       if (line.find("-- end of arguments") != std::string_view::npos) is_inside = false;
       if (line.find("-- arguments --") != std::string_view::npos) is_inside = true;
-      if (const auto argument = printed_argument(line, is_inside ? 1 : kFewestDots)) add(*argument, number);
+      if (const auto argument = printed_argument(line, is_inside ? 1 : kFewestDots)) {
+        add({.name = std::string(argument->name),
+             .value = std::string(argument->value),
+             .line = number,
+             .column = argument->column});
+      }
     });
     if (!changed_.empty()) {
       flags_.notes.push_back(
@@ -121,10 +126,15 @@ class PrintedArguments {
     note_unknown();
   }
 
+  void read(const std::vector<Flag>& arguments) {
+    for (const Flag& argument : arguments) add(argument);
+    note_unknown();
+  }
+
  private:
-  void add(const PrintedArgument& argument, int line) {
-    const std::string name(argument.name);
-    std::string value(argument.value);
+  void add(const Flag& argument) {
+    const std::string& name = argument.name;
+    std::string value = argument.value;
     if (value.starts_with("AttnBackend.")) value = value.substr(value.find('.') + 1);
     if (value.starts_with('[') && value.find_first_of(",'*") == std::string::npos) {
       value = value.substr(1, value.find(']') - 1);  // [1]
@@ -141,12 +151,12 @@ class PrintedArguments {
       flags_.remove(off->flag);
       flags_.add({.name = is_on ? name : std::string(off->flag),
                   .value = is_on ? "True" : "",
-                  .line = line,
+                  .line = argument.line,
                   .column = argument.column});
     } else if (is_on && !is_usual(name, value)) {
-      flags_.add({.name = name, .value = value, .line = line, .column = argument.column});
+      flags_.add({.name = name, .value = value, .line = argument.line, .column = argument.column});
     } else if (value == "False") {
-      flags_.add({.name = name, .value = "false", .line = line, .column = argument.column});
+      flags_.add({.name = name, .value = "false", .line = argument.line, .column = argument.column});
     }
   }
 
@@ -183,6 +193,10 @@ bool has_printed_arguments(std::string_view text) {
 
 void read_printed_arguments(std::string_view text, Flags& flags) {
   PrintedArguments(flags).read(text);
+}
+
+void read_arguments(const std::vector<Flag>& arguments, Flags& flags) {
+  PrintedArguments(flags).read(arguments);
 }
 
 }  // namespace tandem

@@ -73,7 +73,7 @@ std::string name_of_flag(std::string_view word) {
 
 bool has_flags(std::string_view text) {
   if (text.starts_with("schema_version") || text.find("\nschema_version") != std::string_view::npos) return false;
-  if (is_map_of_flags(text) || has_printed_arguments(text)) return true;
+  if (is_map_of_flags(text) || has_printed_arguments(text) || has_bridge_config(text)) return true;
   return text.find("--num-layers") != std::string_view::npos || text.find("--hidden-size") != std::string_view::npos;
 }
 
@@ -83,6 +83,8 @@ Flags read_flags(const InputFile& file) {
   Flags flags(file.name());
   if (is_map_of_flags(text)) {
     read_map(text, flags);
+  } else if (has_bridge_config(text)) {
+    read_bridge_config(text, flags);
   } else if (has_printed_arguments(text)) {
     read_printed_arguments(text, flags);
   } else {

@@ -44,6 +44,23 @@ TEST_F(MegatronLayers, StagesHaveUnequalNumbersOfLayers) {
               HasSubstr("is no layout"));
 }
 
+TEST_F(MegatronLayers, TokensOfSomeSeeAWindow) {
+  const std::string sizes = "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 ";
+  const auto windows = [&](const std::string& more) {
+    std::vector<std::int64_t> of_layers;
+    for (const Blocks& blocks : job(sizes + more).spec.blocks) {
+      of_layers.insert(of_layers.end(), static_cast<std::size_t>(blocks.copies), blocks.block.attention->window);
+    }
+    return of_layers;
+  };
+  using Windows = std::vector<std::int64_t>;
+  EXPECT_EQ(windows("--window-size 7,0"), (Windows{8, 8, 8, 8})) << "seven before it, and itself";
+  EXPECT_EQ(windows("--window-size '(7, 0)' --window-attn-skip-freq 2"), (Windows{8, 0, 8, 0}));
+  EXPECT_EQ(windows("--window-size 7,0 --window-attn-skip-freq '([1]*3+[0]*1)'"), (Windows{8, 8, 8, 0}));
+  EXPECT_THAT(problem(sizes + "--window-size 7,0 --window-attn-skip-freq [1,0]"),
+              HasSubstr("'[1,0]' does not give 0 or 1 for each of 4 layers"));
+}
+
 TEST_F(MegatronLayers, MorePredictFurtherTokens) {
   using Counts = std::vector<std::int64_t>;
   const std::string sizes =

@@ -1,0 +1,90 @@
+// Configurations that Megatron-Bridge keeps beside checkpoints.
+#include "tests/scenarios/import/megatron_files.h"
+
+namespace tandem {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+class BridgeConfig : public MegatronFiles {
+ protected:
+  static std::string config(const std::string& of_model, const std::string& others = "") {
+    return "_target_: megatron.bridge.training.config.ConfigContainer\n"
+           "model:\n"
+           "  _target_: megatron.bridge.models.gpt_provider.GPTModelProvider\n"
+           "  activation_func:\n    _call_: false\n    _target_: torch.nn.functional.silu\n"
+           "  add_bias_linear: false\n  gated_linear_unit: true\n  normalization: RMSNorm\n"
+           "  hidden_size: 32\n  ffn_hidden_size: 48\n  num_attention_heads: 4\n  num_query_groups: 2\n"
+           "  num_layers: 4\n  seq_length: 16\n  vocab_size: 100\n  should_pad_vocab: false\n"
+           "  position_embedding_type: rope\n  share_embeddings_and_output_weights: false\n"
+           "  recompute_num_layers: null\n  tensor_model_parallel_size: 1\n  bf16: true\n" +
+           of_model +
+           "train:\n  global_batch_size: 64\n  micro_batch_size: 2\n  train_iters: 10\n"
+           "optimizer:\n  lr: 0.0003\n  optimizer: adam\n" +
+           others;
+  }
+  MegatronJob job_of(const std::string& text) const { return job(text, kFile); }
+  Scenario scenario_of(const std::string& text) const { return scenario(text, {}, kFile); }
+  static constexpr const char* kFile = "run_config.yaml";
+};
+
+TEST_F(BridgeConfig, HasTheSizesOfTheModel) {
+  const MegatronJob job = job_of(config(""));
+  const std::int64_t attention = 32 * 32 * 2 + 2 * 32 * 16, feed = 3 * 32 * 48, norms = 2 * 32;
+  EXPECT_EQ(table_of(job.spec).parameters(), 2 * 100 * 32 + 4 * (attention + feed + norms) + 32);
+  EXPECT_EQ(job.micro_batch, 2);
+  EXPECT_EQ(job.global_batch, 64);
+  EXPECT_TRUE(job.left_out.empty());
+}
+
+TEST_F(BridgeConfig, SectionsSayHowItIsTrained) {
+  const std::string text = config(
+      "  pipeline_model_parallel_size: 2\n  recompute_granularity: selective\n"
+      "  recompute_modules:\n  - core_attn\n  - mlp\n  cross_entropy_loss_fusion: true\n",
+      "mixed_precision:\n  bf16: true\n  fp8: hybrid\n  fp8_recipe: tensorwise\n"
+      "  grad_reduce_in_fp32: false\n"
+      "ddp:\n  use_distributed_optimizer: true\n  overlap_grad_reduce: true\n"
+      "  overlap_param_gather: true\n  bucket_size: null\n  grad_reduce_in_fp32: false\n"
+      "comm_overlap: null\n");
+  const Scenario scenario = scenario_of(text);
+  const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
+  EXPECT_EQ(layers.quantised, Quantised::fp8);
+  EXPECT_EQ(layers.parameter_dtype, std::nullopt) << "gradients are reduced in bf16";
+  EXPECT_EQ(layers.stack.loss, Loss::fused);
+  EXPECT_TRUE(scenario.strategy.mesh.overlap_gather);
+  EXPECT_EQ(scenario.strategy.mesh.pipeline, 2);
+  EXPECT_EQ(job_of(text).recompute, "{modules: [core_attn, mlp]}");
+}
+
+TEST_F(BridgeConfig, ExpertsWindowsAndLayoutsAreThoseOfTheModel) {
+  const MegatronJob job = job_of(config(
+      "  num_moe_experts: 8\n  moe_router_topk: 2\n  moe_ffn_hidden_size: 16\n  expert_model_parallel_size: 4\n"
+      "  moe_token_dispatcher_type: flex\n  moe_flex_dispatcher_backend: hybridep\n  moe_layer_freq: [0, 1, 1, 1]\n"
+      "  window_size:\n  - 7\n  - 0\n  window_attn_skip_freq: 2\n  pipeline_model_parallel_size: 2\n"
+      "  pipeline_model_parallel_layout:\n  - [embedding, decoder]\n  - [decoder, decoder, decoder, loss]\n"));
+  EXPECT_EQ(job.expert, 4);
+  EXPECT_EQ(job.dispatch, "hybridep");
+  EXPECT_EQ(job.stage_blocks, (std::vector<std::int64_t>{1, 3}));
+  std::vector<std::int64_t> windows;
+  std::vector<bool> have_experts;
+  for (const Blocks& blocks : job.spec.blocks) {
+    for (std::int64_t i = 0; i < blocks.copies; ++i) {
+      windows.push_back(blocks.block.attention->window);
+      have_experts.push_back(blocks.block.feed_forward.experts.has_value());
+    }
+  }
+  EXPECT_EQ(windows, (std::vector<std::int64_t>{8, 0, 8, 0}));
+  EXPECT_EQ(have_experts, (std::vector{false, true, true, true}));
+}
+
+TEST_F(BridgeConfig, SaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(refusal([&] { job_of(config("  moe_layer_freq: 0\n  pipeline_model_parallel_size: none\n")); }),
+            "run_config.yaml:24:3: --pipeline-model-parallel-size: expected a whole number, found 'none'");
+  EXPECT_THAT(refusal([&] { job_of("_target_: megatron.bridge.training.config.ConfigContainer\nmodel: [\n"); }),
+              HasSubstr("run_config.yaml:"));
+  EXPECT_THAT(job_of(config("  some_new_switch: true\n")).assumed, Contains(HasSubstr("some_new_switch")));
+}
+
+}  // namespace
+}  // namespace tandem
