@@ -149,9 +149,10 @@ std::optional<MemoryNeed> memory_need(const Job& job) {
   return need;
 }
 
-void check_memory(const Job& job, const std::optional<MemoryNeed>& need) {
+void check_memory(const Job& job, const std::optional<MemoryNeed>& need, const std::string& advice) {
   if (!need || need->fits()) return;
-  throw MemoryError(job.scenario.problem_at("workload", "a device " + memory_text(*need)), *need);
+  const std::string more = advice.empty() ? "" : "; " + advice;
+  throw MemoryError(job.scenario.problem_at("workload", "a device " + memory_text(*need) + more), *need);
 }
 
 }  // namespace tandem

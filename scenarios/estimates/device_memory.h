@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "reports/run/memory_need.h"
 #include "scenarios/job/job.h"
@@ -23,7 +24,7 @@ class MemoryError : public InputError {
   MemoryNeed need_;
 };
 
-// Throws MemoryError, with each part of the need, if the devices are too small.
-void check_memory(const Job& job, const std::optional<MemoryNeed>& need);
+// Throws MemoryError, with each part of the need and with `advice`, which may be empty, if the devices are too small.
+void check_memory(const Job& job, const std::optional<MemoryNeed>& need, const std::string& advice = "");
 
 }  // namespace tandem

@@ -8,6 +8,7 @@
 #include "engine/engine_info.h"
 #include "scenarios/calibration/calibrate.h"
 #include "scenarios/estimates/device_memory.h"
+#include "scenarios/estimates/fitting_changes.h"
 #include "scenarios/estimates/size_check.h"
 #include "scenarios/import/traces/trace.h"
 #include "scenarios/job/job.h"
@@ -212,7 +213,7 @@ std::optional<RunResult> run_steady_state(const Job& job, const RunOptions& opti
 
 RunResult run_job(const Job& job, const RunOptions& options) {
   const std::optional<MemoryNeed> memory = job.models_machine ? memory_need(job) : std::nullopt;
-  check_memory(job, memory);
+  if (memory && !memory->fits()) check_memory(job, memory, text_of(changes_that_fit(job)));
   std::optional<RunResult> result = run_steady_state(job, options);
   if (!result) result = run_part(job, job, options);
   result->report.memory = memory;
