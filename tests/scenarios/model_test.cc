@@ -89,10 +89,12 @@ TEST(Models, ConvolutionsChainTheirShapes) {
 
 TEST(Models, EveryPackagedModelIsRead) {
   const auto names = packaged_models();
-  EXPECT_EQ(names, (std::vector<std::string>{"bert_base", "bert_base_squad", "bert_large", "bert_large_squad", "deepseek_v3", "gnmt",
-                                             "gpt", "gpt_tiny", "layers_small", "llama", "mixtral", "moe_tiny",
-                                             "resnet101", "resnet15", "resnet152", "resnet32", "resnet50",
-                                             "resnext101_32x4d", "transformer_big", "vgg16"}));
+  EXPECT_EQ(
+      names,
+      (std::vector<std::string>{
+          "bert_base", "bert_base_squad", "bert_large", "bert_large_squad", "deepseek_v3",     "gnmt",      "gpt",
+          "gpt_tiny",  "layers_small",    "llama",      "mixtral",          "moe_tiny",        "resnet101", "resnet15",
+          "resnet152", "resnet32",        "resnet50",   "resnext101_32x4d", "transformer_big", "vgg16"}));
   for (const std::string& name : names) EXPECT_EQ(packaged(name).name, name);
 }
 

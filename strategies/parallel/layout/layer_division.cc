@@ -225,8 +225,9 @@ LayerDivision layer_division(const TrainingSettings& settings, const ParallelOpt
 }
 
 Layer divided_layer(const Layer& layer, const LayerDivision& division, int tensor_part) {
-  const Layer part = layer_part(layer_of_experts(layer_of_tokens(layer, division.context), division.experts, division.expert),
-                                division.tensor, tensor_part);
+  const Layer part =
+      layer_part(layer_of_experts(layer_of_tokens(layer, division.context), division.experts, division.expert),
+                 division.tensor, tensor_part);
   const bool is_whole = part.split == LayerSplit::none && division.divides_rows;
   return is_whole ? rows_of_whole_layer(part, division.tensor) : part;
 }
