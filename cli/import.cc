@@ -176,7 +176,7 @@ void add_import(CLI::App& app, Action& action) {
   command
       ->add_option("files", flags->files,
                    "A config.json of Hugging Face; arguments of Megatron-LM, as a shell script or the YAML of its "
-                   "tests; a configuration of Megatron-Bridge; "
+                   "tests; a configuration of Megatron-Bridge; a job of torchtitan (TOML); "
                    "traces of PyTorch's profiler or of Chakra, one for each rank")
       ->required();
   command->add_option("--sequence-length", options.tokens, "Tokens of a sequence")->check(CLI::Range(1, 1 << 24));

@@ -14,37 +14,46 @@ namespace {
 struct Choice {
   const char* option;
   bool (*is_given)(const ImportChoices& choices);
-  bool hugging_face, megatron, trace;
+  bool hugging_face, megatron, titan, trace;
 };
 
 constexpr std::array kChoices = {
-    Choice{"--sequence-length", [](const ImportChoices& choices) { return choices.tokens > 0; }, true, false, false},
-    Choice{"--batch", [](const ImportChoices& choices) { return choices.batch > 0; }, true, true, false},
-    Choice{"--dtype", [](const ImportChoices& choices) { return !choices.dtype.empty(); }, true, true, false},
-    Choice{"--precision", [](const ImportChoices& choices) { return !choices.precision.empty(); }, true, true, false},
-    Choice{"--optimizer", [](const ImportChoices& choices) { return !choices.optimizer.empty(); }, true, true, false},
-    Choice{"--recompute", [](const ImportChoices& choices) { return choices.recompute; }, true, true, false},
-    Choice{"--predictors", [](const ImportChoices& choices) { return choices.predictors > 0; }, true, false, false},
-    Choice{"--dispatch", [](const ImportChoices& choices) { return !choices.dispatch.empty(); }, true, false, false},
-    Choice{"--tensor", [](const ImportChoices& choices) { return choices.tensor > 0; }, true, false, false},
-    Choice{"--pipeline", [](const ImportChoices& choices) { return choices.pipeline > 0; }, true, false, false},
-    Choice{"--context", [](const ImportChoices& choices) { return choices.context > 0; }, true, false, false},
-    Choice{"--expert", [](const ImportChoices& choices) { return choices.expert > 0; }, true, false, false},
-    Choice{"--virtual-stages", [](const ImportChoices& choices) { return choices.virtual_stages > 0; }, true, false,
+    Choice{"--sequence-length", [](const ImportChoices& choices) { return choices.tokens > 0; }, true, false, false,
            false},
-    Choice{"--micro-batch", [](const ImportChoices& choices) { return choices.micro_batch > 0; }, true, false, false},
-    Choice{"--strategy", [](const ImportChoices& choices) { return !choices.strategy.empty(); }, true, true, false},
+    Choice{"--batch", [](const ImportChoices& choices) { return choices.batch > 0; }, true, true, true, false},
+    Choice{"--dtype", [](const ImportChoices& choices) { return !choices.dtype.empty(); }, true, true, false, false},
+    Choice{"--precision", [](const ImportChoices& choices) { return !choices.precision.empty(); }, true, true, false,
+           false},
+    Choice{"--optimizer", [](const ImportChoices& choices) { return !choices.optimizer.empty(); }, true, true, false,
+           false},
+    Choice{"--recompute", [](const ImportChoices& choices) { return choices.recompute; }, true, true, false, false},
+    Choice{"--predictors", [](const ImportChoices& choices) { return choices.predictors > 0; }, true, false, false,
+           false},
+    Choice{"--dispatch", [](const ImportChoices& choices) { return !choices.dispatch.empty(); }, true, false, false,
+           false},
+    Choice{"--tensor", [](const ImportChoices& choices) { return choices.tensor > 0; }, true, false, false, false},
+    Choice{"--pipeline", [](const ImportChoices& choices) { return choices.pipeline > 0; }, true, false, false, false},
+    Choice{"--context", [](const ImportChoices& choices) { return choices.context > 0; }, true, false, false, false},
+    Choice{"--expert", [](const ImportChoices& choices) { return choices.expert > 0; }, true, false, false, false},
+    Choice{"--virtual-stages", [](const ImportChoices& choices) { return choices.virtual_stages > 0; }, true, false,
+           false, false},
+    Choice{"--micro-batch", [](const ImportChoices& choices) { return choices.micro_batch > 0; }, true, false, false,
+           false},
+    Choice{"--strategy", [](const ImportChoices& choices) { return !choices.strategy.empty(); }, true, true, false,
+           false},
 };
 
 bool takes(const Choice& choice, ImportKind kind) {
-  return kind == ImportKind::trace      ? choice.trace
-         : kind == ImportKind::megatron ? choice.megatron
-                                        : choice.hugging_face;
+  return kind == ImportKind::trace        ? choice.trace
+         : kind == ImportKind::megatron   ? choice.megatron
+         : kind == ImportKind::torchtitan ? choice.titan
+                                          : choice.hugging_face;
 }
 
 std::string takers_of(const Choice& choice) {
   std::string text;
-  for (const ImportKind kind : {ImportKind::hugging_face, ImportKind::megatron, ImportKind::trace}) {
+  for (const ImportKind kind :
+       {ImportKind::hugging_face, ImportKind::megatron, ImportKind::torchtitan, ImportKind::trace}) {
     if (takes(choice, kind)) text += (text.empty() ? "" : " or ") + text_of(kind);
   }
   return text;
@@ -60,6 +69,8 @@ std::string text_of(ImportKind kind) {
       return "a Hugging Face configuration";
     case ImportKind::megatron:
       return "arguments of Megatron-LM";
+    case ImportKind::torchtitan:
+      return "a configuration of torchtitan";
     case ImportKind::trace:
       return "a trace";
   }

@@ -13,6 +13,7 @@
 #include "scenarios/import/configuration_scenario.h"
 #include "scenarios/import/megatron.h"
 #include "scenarios/import/mesh_sizes.h"
+#include "scenarios/import/titan_scenario.h"
 #include "scenarios/import/traces/trace.h"
 #include "topologies/base/error.h"
 
@@ -181,6 +182,14 @@ std::string megatron_scenario(const MegatronJob& job, const Flags& flags, const 
   return scenario.set("steps", 3).set("warmup_steps", 1).text();
 }
 
+Imported import_torchtitan(const InputFile& file, const ImportChoices& options) {
+  const TitanJob job = read_titan_job(file);
+  Imported imported{.kind = ImportKind::torchtitan, .left_out = job.left_out};
+  Choices choices(options, imported.assumed);
+  imported.scenario = titan_scenario(job, file.name(), choices);
+  return imported;
+}
+
 Imported import_megatron(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
   const Flags flags = read_flags(file);
   const MegatronJob job = read_megatron(flags);
@@ -227,6 +236,11 @@ bool is_megatron(const InputFile& file) {
   return has_flags(beginning_of(file, kBeginning));
 }
 
+bool is_torchtitan(const InputFile& file) {
+  constexpr std::int64_t kBeginning = std::int64_t{1} << 16;
+  return is_titan_job(beginning_of(file, kBeginning));
+}
+
 // Decides by the first known key at the top of a JSON object. Anything else is taken as a scenario.
 ImportKind kind_of_json(ByteSource& source) {
   JsonStream json(source);
@@ -248,7 +262,9 @@ ImportKind kind_of(const InputFile& file) {
   if (trace_kind_of(file) != TraceKind::none) return ImportKind::trace;
   ByteSource source(file);
   const ImportKind kind = kind_of_json(source);
-  return kind == ImportKind::scenario && is_megatron(file) ? ImportKind::megatron : kind;
+  if (kind != ImportKind::scenario) return kind;
+  if (is_torchtitan(file)) return ImportKind::torchtitan;
+  return is_megatron(file) ? ImportKind::megatron : kind;
 }
 
 }  // namespace
@@ -263,12 +279,14 @@ Imported import_file(const InputFile& file, const ImportChoices& options, const 
   const std::string model = model_file.empty() ? file.path().filename().string() : model_file;
   if (file.kind() == ImportKind::hugging_face) return with_notes(import_hugging_face(file, options, model), options);
   if (file.kind() == ImportKind::megatron) return with_notes(import_megatron(file, options, model), options);
+  if (file.kind() == ImportKind::torchtitan) return with_notes(import_torchtitan(file, options), options);
   if (file.kind() == ImportKind::trace) return import_traces({file.path()}, options, file.path().parent_path());
   if (begins_as_json(file)) read_json(file);  // says where it is broken, if it is
   throw InputError({problem_at(
       file.name(), kBeginning,
       "is nothing that tandem imports: expected a config.json of Hugging Face with a `model_type`, arguments of "
-      "Megatron-LM with --num-layers and --hidden-size, or a trace of PyTorch's profiler (traceEvents) or of Chakra "
+      "Megatron-LM with --num-layers and --hidden-size, a job configuration of torchtitan, or a trace of PyTorch's "
+      "profiler (traceEvents) or of Chakra "
       "(.et, workload_graph)")});
 }
 

@@ -50,7 +50,7 @@ for folder in engine topologies scenarios/calibration scenarios/fitting; do
 done
 for header in $(tests/lint/public_headers.sh); do
   forbid "$header" '#include [<"](simgrid|mpi\.h|cuda|nccl|cblas)' 'a public header names a backend'
-  forbid "$header" '#include <(boost|yaml-cpp|CLI)/|#include <(pugixml|nlohmann/json)\.hpp>' \
+  forbid "$header" '#include <(boost|yaml-cpp|CLI|toml\+\+)/|#include <(pugixml|nlohmann/json)\.hpp>' \
     'a public header is light' '^(topologies/graph|reports/base/json_fields)\.h:'
 done
 

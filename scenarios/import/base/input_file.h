@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-enum class ImportKind : std::uint8_t { scenario, hugging_face, megatron, trace };
+enum class ImportKind : std::uint8_t { scenario, hugging_face, megatron, torchtitan, trace };
 
 class InputFile {
  public:

@@ -1,0 +1,121 @@
+#include "scenarios/import/titan_scenario.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "engine/engine_info.h"
+#include "scenarios/import/mesh_sizes.h"
+#include "strategies/strategies.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+class TitanScenario {
+ public:
+  TitanScenario(const TitanJob& job, const std::string& file, Choices& choices)
+      : job_(job), file_(file), choices_(choices), options_(choices.options()) {}
+
+  std::string text() {
+    find_sizes();
+    const std::string machine = choices_.word(options_.topology, std::string(kUsualMachine), "machine", "--topology");
+    YamlMap scenario;
+    scenario.set("schema_version", 1).quote("name", job_.name);
+    scenario.below("workload", workload()).below("strategy", strategy());
+    scenario.set("engine", YamlMap().set("name", model_engine().name));
+    set_machines(scenario,
+                 {.name = machine, .workers = sizes_.workers, .devices = sizes_.devices, .gpu = options_.gpu});
+    return scenario.set("steps", 3).set("warmup_steps", 1).text();
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& message) const {
+    throw InputError({problem_at(file_, kBeginning, message)});
+  }
+
+  // Replicas divide parameters among them, unless they are given as one shard.
+  void find_sizes() {
+    const MeshAxes axes{.tensor = job_.tensor,
+                        .pipeline = job_.pipeline,
+                        .context = job_.context,
+                        .expert = job_.expert,
+                        .micro_batch = job_.pipeline > 1 ? job_.micro_batch : job_.local_batch};
+    const int devices = choices_.number(options_.devices, kUsualDevices, "devices of a machine:", "--devices");
+    const std::int64_t replicas = job_.copies * std::max<std::int64_t>(1, job_.shards);
+    const std::int64_t all = replicas * axes.of_replica();
+    const auto least = std::max<std::int64_t>(least_workers(axes, devices), (all + devices - 1) / devices);
+    const int workers = choices_.number(options_.workers, static_cast<int>(std::min<std::int64_t>(least, 1 << 20)),
+                                        "machines:", "--workers");
+    const std::int64_t data = std::int64_t{workers} * devices / axes.of_replica();
+    if (job_.shards > 0 && data != replicas) {
+      refuse(
+          fmt::format("data_parallel_shard_degree {} x data_parallel_replicate_degree {} are {} replicas, and {} "
+                      "machines of {} devices have {}: --workers and --devices",
+                      job_.shards, job_.copies, replicas, workers, devices, data));
+    }
+    const std::int64_t batch = job_.global_batch > 0 ? job_.global_batch : job_.local_batch * data;
+    sizes_ = mesh_sizes(axes, workers, devices, options_.batch > 0 ? options_.batch : batch,
+                        [this](MeshPart, const std::string& message) { refuse(message); });
+  }
+
+  bool is_sharded() const { return job_.shards != 1 && sizes_.data > job_.copies; }
+  // Nothing but replicas that divide all parameters among them, which have the type of what is computed.
+  bool is_only_sharded() const {
+    return is_sharded() && !job_.keeps_f32 && job_.copies == 1 &&
+           job_.tensor * job_.pipeline * job_.context * job_.expert == 1;
+  }
+
+  YamlMap workload() {
+    YamlMap workload, model_sizes, stack;
+    workload.set("kind", "layers").quote("model", job_.model);
+    model_sizes.set("tokens", job_.tokens);
+    for (const auto& [name, size] : job_.model_sizes) model_sizes.set(name, size);
+    workload.set("sizes", model_sizes);
+    workload.set("stack", stack.set("fusion", job_.compiles ? "compiled" : "hand").set("attention", "flash"));
+    workload.set("batch", sizes_.batch).set("dtype", "bf16");
+    if (job_.keeps_f32) workload.set("parameter_dtype", "f32");
+    if (!job_.precision.empty()) {
+      YamlMap types = YamlMap().set("compute", job_.precision);
+      if (job_.gathers_fp8) types.set("gather", "fp8");
+      workload.set("precision", types);
+    }
+    workload.set("optimizer", job_.optimizer);
+    if (job_.tensor > 1) workload.set("sequence_parallel", true);
+    if (job_.overlaps_tensor && job_.tensor > 1) workload.set("overlap_products", true);
+    if (!job_.again.empty()) workload.set("activation_checkpointing", job_.again);
+    if (is_only_sharded() && sizes_.micro_batches > 1) {
+      workload.set("gradient_accumulation_steps", sizes_.micro_batches);
+    }
+    return workload;
+  }
+
+  YamlMap strategy() {
+    YamlMap strategy;
+    if (is_only_sharded()) return strategy.set("name", "fully_sharded");
+    strategy.set("name", mesh_strategy());
+    strategy.set("data", sizes_.data).set("tensor", job_.tensor).set("pipeline", job_.pipeline);
+    if (job_.context > 1) strategy.set("context", job_.context);
+    if (job_.expert > 1) strategy.set("expert", job_.expert);
+    strategy.set("micro_batches", sizes_.micro_batches);
+    if (job_.virtual_stages > 1) strategy.set("virtual_stages", job_.virtual_stages);
+    if (!job_.schedule.empty()) strategy.set("schedule", job_.schedule);
+    if (is_sharded()) strategy.set("shard_parameters", true);
+    if (is_sharded() && job_.copies > 1) strategy.set("replicate", job_.copies);
+    return strategy;
+  }
+
+  const TitanJob& job_;
+  const std::string& file_;
+  Choices& choices_;
+  const ImportChoices& options_;
+  MeshSizes sizes_{};
+};
+
+}  // namespace
+
+std::string titan_scenario(const TitanJob& job, const std::string& file, Choices& choices) {
+  return TitanScenario(job, file, choices).text();
+}
+
+}  // namespace tandem

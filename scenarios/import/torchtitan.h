@@ -1,0 +1,37 @@
+// Reads job configurations of torchtitan (TOML): docs/import.md lists the keys.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/import/base/input_file.h"
+
+namespace tandem {
+
+struct TitanJob {
+  std::string name;                                                 // "llama3-8B"
+  std::vector<std::pair<std::string, std::int64_t>> model_sizes{};  // of the packaged model
+  std::string model{};                                              // packaged, or a config.json beside the job's file
+  std::int64_t tokens = 2048;
+  std::int64_t local_batch = 8, global_batch = 0;  // sequences; 0: local_batch of each replica
+  std::int64_t shards = 0, copies = 1;             // devices that divide parameters (0: all others), and groups of them
+  std::int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
+  std::int64_t virtual_stages = 1, micro_batch = 1;  // of a pipeline
+  bool keeps_f32 = true;                             // parameters and their gradients
+  bool compiles = false, overlaps_tensor = false, gathers_fp8 = false;
+  std::string precision{};  // "fp8", "mxfp8"; empty: none
+  std::string schedule{};   // of the pipeline, as scenarios name it; empty: 1F1B
+  std::string again{};      // the value of activation_checkpointing; empty: none
+  std::string optimizer = "adam";
+  std::vector<std::string> left_out{};
+};
+
+// Whether the beginning of a file is such a configuration.
+bool is_titan_job(std::string_view text);
+
+// Throws InputError for what is wrong, and for models whose sizes are not known here.
+TitanJob read_titan_job(const InputFile& file);
+
+}  // namespace tandem

@@ -1,0 +1,133 @@
+#include "scenarios/import/torchtitan.h"
+
+#include "scenarios/scenario/scenario.h"
+#include "tests/scenarios/import/import_files.h"
+
+namespace tandem {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Torchtitan : public ImportFiles {
+ protected:
+  static std::string config(const std::string& training, const std::string& parallelism = "",
+                            const std::string& others = "", const std::string& model = "flavor = \"8B\"") {
+    return "[model]\nname = \"llama3\"\n" + model + "\n[training]\n" + training + "\n[parallelism]\n" + parallelism +
+           "\n" + others;
+  }
+  TitanJob job(const std::string& text) const { return read_titan_job(InputFile(write("job.toml", text))); }
+  Scenario scenario(const std::string& text, const ImportChoices& options = {}) const {
+    const auto file = write("job.toml", text);
+    const Imported imported = import_file(InputFile(file), options, "");
+    EXPECT_EQ(imported.kind, ImportKind::torchtitan);
+    return parse_scenario(imported.scenario, file.string());
+  }
+  std::string problem(const std::string& text, const ImportChoices& options = {}) const {
+    const auto file = write("job.toml", text);
+    return refusal([&] { import_file(InputFile(file), options, ""); });
+  }
+  static const LayersSettings& layers_of(const Scenario& scenario) {
+    return std::get<LayersSettings>(scenario.workload.kind);
+  }
+};
+
+TEST_F(Torchtitan, ReplicasDivideParameters) {
+  const Scenario scenario = this->scenario(config("local_batch_size = 2\nseq_len = 4096\n"));
+  EXPECT_EQ(scenario.strategy.name, "mesh");
+  EXPECT_TRUE(scenario.strategy.mesh.shard_parameters);
+  EXPECT_EQ(scenario.workload.batch, 16) << "two for each of eight devices";
+  const LayersSettings& layers = layers_of(scenario);
+  EXPECT_EQ(layers.model.parameters(), 8'030'261'248);
+  EXPECT_EQ(layers.model.input_elements, 4096);
+  EXPECT_EQ(layers.dtype, DType::bf16);
+  EXPECT_EQ(layers.parameter_dtype, DType::f32);
+  EXPECT_EQ(layers.stack.fusion, Fusion::hand);
+  EXPECT_TRUE(layers.recomputed.any) << "every second block, as torchtitan's usual values say";
+  EXPECT_EQ(layers.recomputed.every, 2);
+  const Scenario half = this->scenario(config("dtype = \"bfloat16\"\nlocal_batch_size = 2\nglobal_batch_size = 64\n"));
+  EXPECT_EQ(half.strategy.name, "fully_sharded");
+  EXPECT_EQ(layers_of(half).parameter_dtype, std::nullopt);
+  EXPECT_EQ(layers_of(half).gradient_accumulation_steps, 4);
+}
+
+TEST_F(Torchtitan, AGlobalBatchTakesSeveralPasses) {
+  const std::string training = "local_batch_size = 2\nglobal_batch_size = 64\n";
+  EXPECT_EQ(scenario(config(training)).strategy.mesh.micro_batches, 4);
+  const Scenario mesh = scenario(config(training, "tensor_parallel_degree = 4"));
+  EXPECT_EQ(mesh.strategy.mesh.micro_batches, 16);
+  EXPECT_EQ(mesh.strategy.mesh.data, 2);
+}
+
+TEST_F(Torchtitan, DegreesAreAxesOfAMesh) {
+  const Scenario scenario =
+      this->scenario(config("local_batch_size = 8\n",
+                            "data_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 4\n"
+                            "tensor_parallel_degree = 2\npipeline_parallel_degree = 2\n"
+                            "pipeline_parallel_schedule = \"Interleaved1F1B\"\n",
+                            "[activation_checkpoint]\nmode = \"full\"\n[compile]\nenable = true\n"),
+                     {.workers = 4});
+  const MeshSettings& mesh = scenario.strategy.mesh;
+  EXPECT_THAT((std::vector{mesh.data, mesh.tensor, mesh.pipeline, mesh.virtual_stages, mesh.micro_batches}),
+              ElementsAre(8, 2, 2, 2, 8));
+  EXPECT_TRUE(mesh.shard_parameters);
+  EXPECT_EQ(mesh.replicate, 2);
+  EXPECT_TRUE(layers_of(scenario).sequence_parallel);
+  EXPECT_EQ(layers_of(scenario).stack.fusion, Fusion::compiled);
+  const Scenario replicas = this->scenario(
+      config("local_batch_size = 1\n", "data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n"));
+  EXPECT_FALSE(replicas.strategy.mesh.shard_parameters);
+  EXPECT_EQ(replicas.strategy.mesh.data, 8);
+}
+
+TEST_F(Torchtitan, ConvertersQuantise) {
+  const std::string gather = "[float8]\nenable_fsdp_float8_all_gather = true\n";
+  const auto layers = [&](const std::string& converters, const std::string& others = "") {
+    return layers_of(scenario(config("", "", others, "flavor = \"8B\"\nconverters = [" + converters + "]")));
+  };
+  EXPECT_EQ(layers("").quantised, Quantised::none);
+  EXPECT_EQ(layers("\"float8\"").quantised, Quantised::fp8);
+  EXPECT_FALSE(layers("\"float8\"").gathers_quantised);
+  EXPECT_TRUE(layers("\"float8\"", gather).gathers_quantised);
+  EXPECT_EQ(layers("\"mx\"").quantised, Quantised::mxfp8);
+}
+
+TEST_F(Torchtitan, RecomputesByOperationsOrLayers) {
+  const auto again = [&](const std::string& text) {
+    return job(config("", "", "[activation_checkpoint]\n" + text)).again;
+  };
+  EXPECT_EQ(again("mode = \"none\""), "");
+  EXPECT_EQ(again("mode = \"full\""), "true");
+  EXPECT_EQ(again("mode = \"selective\"\nselective_ac_option = \"op\""), "operations");
+  EXPECT_EQ(again("mode = \"selective\"\nselective_ac_option = \"3\""), "{every: 3}");
+}
+
+TEST_F(Torchtitan, OtherModelsAreReadFromTheirConfiguration) {
+  std::filesystem::create_directories(folder_ / "assets" / "small");
+  write("assets/small/config.json", R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "max_position_embeddings": 128})");
+  const std::string model = "flavor = \"0.6B\"\nhf_assets_path = \"./assets/small\"";
+  const Scenario scenario = this->scenario(config("seq_len = 64\n", "", "", model));
+  EXPECT_EQ(layers_of(scenario).model.input_elements, 64);
+  EXPECT_EQ(layers_of(scenario).model.name, "llama");
+}
+
+TEST_F(Torchtitan, SaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(problem(config("seq_len = \"long\"")), "job.toml:5:11: training.seq_len: expected a whole number");
+  EXPECT_EQ(problem(config("seq_len = 0")), "job.toml:5:11: training.seq_len: must be from 1 to 16777216, found 0");
+  EXPECT_THAT(problem(config("", "", "", "flavor = \"1B\"")),
+              HasSubstr("job.toml:3:10: model.flavor: the sizes of llama3-1B are known here for 8B, 70B and 405B"));
+  EXPECT_THAT(problem(config("seq_len = = 4")), HasSubstr("job.toml:5:"));
+  EXPECT_THAT(problem(config("", "data_parallel_shard_degree = 4\n"), {.workers = 2}),
+              HasSubstr("are 4 replicas, and 2 machines of 8 devices have 16"));
+  EXPECT_THAT(problem(config("", "tensor_parallel_degree = 3\n"), {.workers = 1}), HasSubstr("tensor 3"));
+  EXPECT_THAT(problem(config("", "", "[activation_checkpoint]\nmode = \"some\"\n")),
+              HasSubstr("activation_checkpoint.mode: must be none, selective or full, found 'some'"));
+  EXPECT_THAT(problem(config(""), {.tensor = 2}), HasSubstr("is a configuration of torchtitan, and --tensor is for"));
+  EXPECT_THAT(job(config("enable_cpu_offload = true")).left_out,
+              testing::Contains(HasSubstr("training.enable_cpu_offload")));
+}
+
+}  // namespace
+}  // namespace tandem
