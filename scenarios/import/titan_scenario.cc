@@ -72,7 +72,7 @@ class TitanScenario {
     model_sizes.set("tokens", job_.tokens);
     for (const auto& [name, size] : job_.model_sizes) model_sizes.set(name, size);
     workload.set("sizes", model_sizes);
-    workload.set("stack", stack.set("fusion", job_.compiles ? "compiled" : "hand").set("attention", "flash"));
+    workload.set("stack", stack.set("fusion", job_.compiles ? "compiled" : "none").set("attention", "flash"));
     workload.set("batch", sizes_.batch).set("dtype", "bf16");
     if (job_.keeps_f32) workload.set("parameter_dtype", "f32");
     if (!job_.precision.empty()) {

@@ -42,7 +42,7 @@ TEST_F(Torchtitan, ReplicasDivideParameters) {
   EXPECT_EQ(layers.model.input_elements, 4096);
   EXPECT_EQ(layers.dtype, DType::bf16);
   EXPECT_EQ(layers.parameter_dtype, DType::f32);
-  EXPECT_EQ(layers.stack.fusion, Fusion::hand);
+  EXPECT_EQ(layers.stack.fusion, Fusion::none);
   EXPECT_TRUE(layers.recomputed.any) << "every second block, as torchtitan's usual values say";
   EXPECT_EQ(layers.recomputed.every, 2);
   const Scenario half = this->scenario(config("dtype = \"bfloat16\"\nlocal_batch_size = 2\nglobal_batch_size = 64\n"));
