@@ -12,15 +12,6 @@
 namespace tandem {
 namespace {
 
-// Returns the strategy that divides parameters among all devices, because large models do not fit a single one.
-std::string sharding_strategy() {
-  for (const std::string& name : strategy_names()) {
-    const StrategyInfo& info = strategy_info(name);
-    if (info.division && info.division->axis == &ParallelOptions::data) return name;
-  }
-  return std::string(default_strategy_name());
-}
-
 int at_most_batch(int devices, int workers) {
   constexpr std::int64_t kMostBatch = 1 << 28;
   return static_cast<int>(std::min(kMostBatch, static_cast<std::int64_t>(devices) * workers));
@@ -146,6 +137,14 @@ class HuggingFaceScenario {
 };
 
 }  // namespace
+
+std::string sharding_strategy() {
+  for (const std::string& name : strategy_names()) {
+    const StrategyInfo& info = strategy_info(name);
+    if (info.division && info.division->axis == &ParallelOptions::data) return name;
+  }
+  return std::string(default_strategy_name());
+}
 
 std::string mesh_strategy() {
   for (const std::string& name : strategy_names()) {

@@ -16,4 +16,7 @@ std::string mesh_strategy();
 std::string scenario_of(const HuggingFaceModel& model, const std::string& file, const std::string& model_file,
                         Choices& choices);
 
+// Returns the strategy that divides parameters among all devices, because large models do not fit a single one.
+std::string sharding_strategy();
+
 }  // namespace tandem

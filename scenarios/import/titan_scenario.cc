@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
+#include "scenarios/import/configuration_scenario.h"
 #include "scenarios/import/mesh_sizes.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
@@ -92,7 +93,7 @@ class TitanScenario {
 
   YamlMap strategy() {
     YamlMap strategy;
-    if (is_only_sharded()) return strategy.set("name", "fully_sharded");
+    if (is_only_sharded()) return strategy.set("name", sharding_strategy());
     strategy.set("name", mesh_strategy());
     strategy.set("data", sizes_.data).set("tensor", job_.tensor).set("pipeline", job_.pipeline);
     if (job_.context > 1) strategy.set("context", job_.context);
