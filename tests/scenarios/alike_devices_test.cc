@@ -21,6 +21,7 @@ struct AlikeJob {
   std::string cluster{};  // more keys of the cluster
   int workers = 1, per_worker = 8;
   std::string model = "gpt";
+  int machines = 0;  // 0: as many as workers
 
   std::string text() const {
     return fmt::format(
@@ -30,7 +31,7 @@ struct AlikeJob {
         "strategy: {}\nengine: {{name: sim, steady_state: off}}\n"
         "topology: {{cluster: {{node: {}, workers: {}{}}}}}\n"
         "devices: {{type: gpu, workers: {}, per_worker: {}}}\nsteps: 2\nwarmup_steps: 1\n",
-        model, workload, strategy, machine, workers, cluster, workers, per_worker);
+        model, workload, strategy, machine, machines > 0 ? machines : workers, cluster, workers, per_worker);
   }
 };
 
@@ -132,6 +133,14 @@ TEST(AlikeDevices, ReplicasWithoutTensorParallelism) {
   expect_equal_figures({.strategy = "{name: fully_sharded}", .workload = "batch: 64", .workers = 4}, 8, kOfLosses);
   expect_equal_figures({.strategy = "{name: mesh, data: 8, expert: 8}", .workload = "batch: 8", .model = "mixtral"}, 8,
                        kOfLosses);
+}
+
+TEST(AlikeDevices, WorkersThatShareAMachine) {
+  constexpr Nanoseconds kOfLosses = 2'000;
+  expect_equal_figures({.strategy = "{name: fully_sharded}", .workers = 2, .per_worker = 4, .machines = 1}, 1,
+                       kOfLosses);
+  expect_equal_figures({.strategy = "{name: mesh, data: 2, tensor: 4}", .workers = 2, .per_worker = 4, .machines = 1},
+                       1);
 }
 
 TEST(AlikeDevices, AllWorkWhereTheirLinksOrPartsDiffer) {

@@ -1,6 +1,7 @@
 #include "engine/sim/symmetry/device_blocks.h"
 
 #include <algorithm>
+#include <set>
 
 namespace tandem::sim::symmetry {
 namespace {
@@ -20,8 +21,12 @@ bool has_equal_gpus(const Topology& topology, const WorkerSpec& spec, int size) 
 
 DeviceBlocks::DeviceBlocks(const EngineOptions& options) : size_(options.alike_devices) {
   if (size_ == 1) return;
-  const bool are_equal = std::ranges::all_of(
-      options.workers, [&](const WorkerSpec& spec) { return has_equal_gpus(*options.topology, spec, size_); });
+  std::set<int> machines;
+  for (const WorkerSpec& spec : options.workers) machines.insert(spec.topology_worker);
+  const bool have_machines = machines.size() == options.workers.size();
+  const bool are_equal = have_machines && std::ranges::all_of(options.workers, [&](const WorkerSpec& spec) {
+                           return has_equal_gpus(*options.topology, spec, size_);
+                         });
   if (!are_equal) separate();
 }
 

@@ -1,7 +1,7 @@
 // Consecutive devices of a worker that do the same: the first device of each block runs for all of them.
 //
 // The device that has place k in its block is image k of the first one. Blocks are only kept where all devices of a
-// block have a GPU of their own, of one model.
+// block have a GPU of their own, of one model, and every worker has a machine of its own.
 #pragma once
 
 #include "engine/engine.h"

@@ -13,6 +13,7 @@ struct Images {
   bool are_neighbours = true;  // false: the members of an image are `count` apart
 
   int of(int member) const { return are_neighbours ? member / members : member % count; }
+  int place_of(int member) const { return are_neighbours ? member % members : member / count; }  // in its image
   // Returns the member that does in `image` what `member` does in its own.
   int twin(int member, int image) const {
     return are_neighbours ? image * members + member % members : member / count * count + image;

@@ -87,8 +87,10 @@ int RunSymmetry::number_of_source(const CollectiveGroup& group, const Role& role
       name.push_back(static_cast<char32_t>(device->index()));
       continue;
     }
+    const int member = state_.classes().number_of(device->worker());
     name += {static_cast<char32_t>(state_.classes().class_of(device->worker())),
-             static_cast<char32_t>(device->id().type), static_cast<char32_t>(device->id().index)};
+             static_cast<char32_t>(role.images.place_of(member)), static_cast<char32_t>(device->id().type),
+             static_cast<char32_t>(device->id().index)};
   }
   return state_.patterns().source(name, role.classes, role.images, role.parts);
 }
