@@ -26,7 +26,7 @@ constexpr std::array kChoices = {
            false},
     Choice{"--optimizer", [](const ImportChoices& choices) { return !choices.optimizer.empty(); }, true, true, false,
            false},
-    Choice{"--recompute", [](const ImportChoices& choices) { return choices.recompute; }, true, true, false, false},
+    Choice{"--recompute", [](const ImportChoices& choices) { return choices.recompute; }, true, true, true, false},
     Choice{"--predictors", [](const ImportChoices& choices) { return choices.predictors > 0; }, true, false, false,
            false},
     Choice{"--dispatch", [](const ImportChoices& choices) { return !choices.dispatch.empty(); }, true, false, false,

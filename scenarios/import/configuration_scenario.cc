@@ -35,6 +35,12 @@ class HuggingFaceScenario {
                       "--strategy {}, found {}",
                       mesh_strategy(), strategy));
     }
+    if (!options_.dispatch.empty() && !has_mesh_) {
+      refuse(fmt::format("--dispatch is for --strategy {}, whose --expert devices divide experts", mesh_strategy()));
+    }
+    const bool has_experts = std::ranges::any_of(
+        model_.spec.blocks, [](const Blocks& blocks) { return blocks.block.feed_forward.experts.has_value(); });
+    if (!options_.dispatch.empty() && !has_experts) refuse("--dispatch: the model has no experts");
     YamlMap mesh = YamlMap().set("name", strategy);
     if (has_mesh_) {
       divide(mesh);

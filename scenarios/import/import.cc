@@ -182,9 +182,17 @@ std::string megatron_scenario(const MegatronJob& job, const Flags& flags, const 
   return scenario.set("steps", 3).set("warmup_steps", 1).text();
 }
 
-Imported import_torchtitan(const InputFile& file, const ImportChoices& options) {
-  const TitanJob job = read_titan_job(file);
+// A model of Hugging Face beside the job becomes a table beside the scenario, wherever that is.
+Imported import_torchtitan(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
+  TitanJob job = read_titan_job(file);
   Imported imported{.kind = ImportKind::torchtitan, .left_out = job.left_out};
+  if (!job.config.empty()) {
+    const InputFile config(file.path().parent_path() / job.config);
+    const bool has_output = model_file != file.path().filename().string();
+    job.model = has_output ? model_file : job.config;
+    if (has_output)
+      imported.model = table_of(read_hugging_face(read_json(config), config.name(), job.tokens).spec).yaml();
+  }
   Choices choices(options, imported.assumed);
   imported.scenario = titan_scenario(job, file.name(), choices);
   return imported;
@@ -279,7 +287,7 @@ Imported import_file(const InputFile& file, const ImportChoices& options, const 
   const std::string model = model_file.empty() ? file.path().filename().string() : model_file;
   if (file.kind() == ImportKind::hugging_face) return with_notes(import_hugging_face(file, options, model), options);
   if (file.kind() == ImportKind::megatron) return with_notes(import_megatron(file, options, model), options);
-  if (file.kind() == ImportKind::torchtitan) return with_notes(import_torchtitan(file, options), options);
+  if (file.kind() == ImportKind::torchtitan) return with_notes(import_torchtitan(file, options, model), options);
   if (file.kind() == ImportKind::trace) return import_traces({file.path()}, options, file.path().parent_path());
   if (begins_as_json(file)) read_json(file);  // says where it is broken, if it is
   throw InputError({problem_at(

@@ -250,11 +250,16 @@ class MegatronReader {
   // "--window-size 127,0": a token sees so many before it and itself, in all layers but every so many, or in those that
   // a list names.
   void set_windows(std::vector<BlockSpec>& blocks) const {
+    if (!flags_.is_on("window_size")) return;
     std::string text = flags_.text("window_size");
-    text.erase(0, text.find_first_not_of("([ "));
+    text.erase(0, std::min(text.find_first_not_of("([ "), text.size()));
     std::int64_t before = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), before);
-    if (text.empty() || error != std::errc{} || before < 0) return;
+    constexpr std::int64_t kMostTokens = 1 << 24;
+    if (error != std::errc{} || before < -1 || before > kMostTokens) {
+      flags_.fail("window_size", fmt::format("expected how many tokens before it a token sees, found '{}'", text));
+    }
+    if (before < 0) return;  // all of them
     const std::string skipped = flags_.text("window_attn_skip_freq");
     std::vector<bool> has_window(blocks.size(), true);
     if (skipped.find('[') != std::string::npos) {
@@ -382,7 +387,8 @@ class MegatronReader {
       flags_.fail("moe_flex_dispatcher_backend", fmt::format("'{}' is neither deepep nor hybridep", job_.dispatch));
     }
     // Without padding, experts that get equally many tokens drop some only below 1.
-    const double capacity = number_of("moe_expert_capacity_factor");
+    const bool has_capacity = flags_.is_on("moe_expert_capacity_factor");
+    const double capacity = has_capacity ? number_of("moe_expert_capacity_factor") : 0;
     if (capacity > 0 && (capacity < 1 || flags_.is_on("moe_pad_expert_input_to_capacity"))) {
       job_.capacity = fmt::format("{}", capacity);
     }
@@ -396,8 +402,9 @@ class MegatronReader {
     const std::string text = flags_.text(name, "0");
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc{} && end == text.data() + text.size() && value >= 0) return value;
-    flags_.fail(name, fmt::format("expected a number of at least 0, found '{}'", text));
+    constexpr double kMost = 1000;
+    if (error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= kMost) return value;
+    flags_.fail(name, fmt::format("expected a number from 0 to {}, found '{}'", kMost, text));
   }
 
   void read_precision() {

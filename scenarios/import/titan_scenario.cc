@@ -44,6 +44,10 @@ class TitanScenario {
                         .micro_batch = job_.pipeline > 1 ? job_.micro_batch : job_.local_batch};
     const int devices = choices_.number(options_.devices, kUsualDevices, "devices of a machine:", "--devices");
     const std::int64_t replicas = job_.copies * std::max<std::int64_t>(1, job_.shards);
+    constexpr double kMostOfJob = 1 << 30;
+    const double product = static_cast<double>(replicas) * static_cast<double>(job_.tensor) *
+                           static_cast<double>(job_.pipeline) * static_cast<double>(job_.context);
+    if (product > kMostOfJob) refuse(fmt::format("the degrees of parallelism need {:.0f} devices", product));
     const std::int64_t all = replicas * axes.of_replica();
     const auto least = std::max<std::int64_t>(least_workers(axes, devices), (all + devices - 1) / devices);
     const int workers = choices_.number(options_.workers, static_cast<int>(std::min<std::int64_t>(least, 1 << 20)),
@@ -55,12 +59,18 @@ class TitanScenario {
                       "machines of {} devices have {}: --workers and --devices",
                       job_.shards, job_.copies, replicas, workers, devices, data));
     }
+    if (data % job_.copies != 0) {
+      refuse(
+          fmt::format("data_parallel_replicate_degree {} does not divide the {} replicas of {} machines of {} devices",
+                      job_.copies, data, workers, devices));
+    }
     const std::int64_t batch = job_.global_batch > 0 ? job_.global_batch : job_.local_batch * data;
     sizes_ = mesh_sizes(axes, workers, devices, options_.batch > 0 ? options_.batch : batch,
                         [this](MeshPart, const std::string& message) { refuse(message); });
   }
 
-  bool is_sharded() const { return job_.shards != 1 && sizes_.data > job_.copies; }
+  // Devices that divide sequences divide parameters, too.
+  bool is_sharded() const { return (job_.shards != 1 || job_.context > 1) && sizes_.data * job_.context > job_.copies; }
   // Nothing but replicas that divide all parameters among them, which have the type of what is computed.
   bool is_only_sharded() const {
     return is_sharded() && !job_.keeps_f32 && job_.copies == 1 &&
@@ -84,7 +94,8 @@ class TitanScenario {
     workload.set("optimizer", job_.optimizer);
     if (job_.tensor > 1) workload.set("sequence_parallel", true);
     if (job_.overlaps_tensor && job_.tensor > 1) workload.set("overlap_products", true);
-    if (!job_.again.empty()) workload.set("activation_checkpointing", job_.again);
+    const std::string again = options_.recompute ? "true" : job_.again;
+    if (!again.empty()) workload.set("activation_checkpointing", again);
     if (is_only_sharded() && sizes_.micro_batches > 1) {
       workload.set("gradient_accumulation_steps", sizes_.micro_batches);
     }
@@ -100,7 +111,6 @@ class TitanScenario {
     if (job_.expert > 1) strategy.set("expert", job_.expert);
     strategy.set("micro_batches", sizes_.micro_batches);
     if (job_.virtual_stages > 1) strategy.set("virtual_stages", job_.virtual_stages);
-    if (!job_.schedule.empty()) strategy.set("schedule", job_.schedule);
     if (is_sharded()) strategy.set("shard_parameters", true);
     if (is_sharded() && job_.copies > 1) strategy.set("replicate", job_.copies);
     return strategy;

@@ -164,10 +164,6 @@ class TitanReader {
     if (schedule == "1F1B") return;
     if (schedule == "Interleaved1F1B") {
       job_.virtual_stages = 2;
-    } else if (schedule == "ZBVZeroBubble" || schedule == "InterleavedZeroBubble") {
-      job_.schedule = "zero_bubble";
-      job_.left_out.push_back(
-          fmt::format("parallelism.pipeline_parallel_schedule {}: one stage a device (zero_bubble)", schedule));
     } else {
       job_.left_out.push_back(fmt::format("parallelism.pipeline_parallel_schedule {}: the schedule is 1F1B", schedule));
     }
@@ -179,6 +175,7 @@ class TitanReader {
     job_.name = fmt::format("{}-{}", name, flavor);
     const auto known = llama_flavors().find(flavor.substr(0, flavor.find('_')));  // "8B_flex"
     if (name == "llama3" && known != llama_flavors().end()) {
+      if (job_.expert > 1) fail("parallelism", "expert_parallel_degree", "the model has no experts");
       job_.model = "llama";
       job_.model_sizes = known->second;
       return;
@@ -187,7 +184,7 @@ class TitanReader {
     const fs::path config = file_.path().parent_path() / folder / "config.json";
     std::error_code ignored;
     if (!folder.empty() && fs::is_regular_file(config, ignored)) {
-      job_.model = (fs::path(folder) / "config.json").lexically_normal().string();
+      job_.config = (fs::path(folder) / "config.json").lexically_normal().string();
       return;
     }
     fail("model", "flavor",
@@ -199,6 +196,7 @@ class TitanReader {
   void read_precision() {
     const toml::node* converters = find("model", "converters");
     const toml::array* names = converters == nullptr ? nullptr : converters->as_array();
+    if (converters != nullptr && names == nullptr) fail("model", "converters", "expected a list of texts");
     const auto has = [&](std::string_view name) {
       return names != nullptr && std::any_of(names->begin(), names->end(), [&](const toml::node& one) {
                return one.value_or(std::string()).find(name) != std::string::npos;

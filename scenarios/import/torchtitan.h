@@ -13,7 +13,8 @@ namespace tandem {
 struct TitanJob {
   std::string name;                                                 // "llama3-8B"
   std::vector<std::pair<std::string, std::int64_t>> model_sizes{};  // of the packaged model
-  std::string model{};                                              // packaged, or a config.json beside the job's file
+  std::string model{};                                              // packaged; empty: that of `config`
+  std::string config{};  // a config.json of Hugging Face, by its path from the job's file
   std::int64_t tokens = 2048;
   std::int64_t local_batch = 8, global_batch = 0;  // sequences; 0: local_batch of each replica
   std::int64_t shards = 0, copies = 1;             // devices that divide parameters (0: all others), and groups of them
@@ -22,7 +23,6 @@ struct TitanJob {
   bool keeps_f32 = true;                             // parameters and their gradients
   bool compiles = false, overlaps_tensor = false, gathers_fp8 = false;
   std::string precision{};  // "fp8", "mxfp8"; empty: none
-  std::string schedule{};   // of the pipeline, as scenarios name it; empty: 1F1B
   std::string again{};      // the value of activation_checkpointing; empty: none
   std::string optimizer = "adam";
   std::vector<std::string> left_out{};

@@ -242,6 +242,12 @@ TEST_F(HuggingFace, RowsReachExpertsAsAsked) {
   const Imported imported = import_file(file, {.dispatch = "deepep", .expert = 4}, "");
   const Scenario scenario = parse_scenario(imported.scenario, file.string());
   EXPECT_EQ(std::get<LayersSettings>(scenario.workload.kind).experts.dispatch, Dispatch::deepep);
+  const auto small = write("small.json", kSmall);
+  const auto refused = [this](const std::filesystem::path& of, const ImportChoices& choices) {
+    return refusal([&] { import_file(of, choices, ""); });
+  };
+  EXPECT_THAT(refused(small, {.dispatch = "deepep", .tensor = 2}), HasSubstr("--dispatch: the model has no experts"));
+  EXPECT_THAT(refused(file, {.dispatch = "deepep"}), HasSubstr("--dispatch is for --strategy mesh"));
 }
 
 TEST_F(HuggingFace, AMeshHasWhatIsLeftOfTheDevicesAsReplicas) {

@@ -143,7 +143,7 @@ TEST_F(Megatron, RowsReachExpertsAsTheDispatcherSaysIt) {
   EXPECT_EQ(problem("x " + text + "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend other"),
             "job.sh:1:224: --moe-flex-dispatcher-backend: 'other' is neither deepep nor hybridep");
   EXPECT_EQ(problem("x " + text + "--moe-expert-capacity-factor none"),
-            "job.sh:1:191: --moe-expert-capacity-factor: expected a number of at least 0, found 'none'");
+            "job.sh:1:191: --moe-expert-capacity-factor: expected a number from 0 to 1000, found 'none'");
 }
 
 TEST_F(Megatron, SequencesAreDivided) {

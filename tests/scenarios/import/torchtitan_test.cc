@@ -113,7 +113,40 @@ TEST_F(Torchtitan, OtherModelsAreReadFromTheirConfiguration) {
   EXPECT_EQ(layers_of(scenario).model.name, "llama");
 }
 
+TEST_F(Torchtitan, ModelsOfOthersGoWithTheScenario) {
+  std::filesystem::create_directories(folder_ / "assets");
+  write("assets/config.json", R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "max_position_embeddings": 128})");
+  const auto file =
+      write("job.toml", config("seq_len = 64\n", "", "", "flavor = \"0.6B\"\nhf_assets_path = \"assets\""));
+  std::filesystem::create_directories(folder_ / "elsewhere");
+  const Imported imported = import_file(InputFile(file), {}, "job.model.yaml");
+  ASSERT_FALSE(imported.model.empty());
+  write("elsewhere/job.model.yaml", imported.model);
+  const Scenario scenario = parse_scenario(imported.scenario, (folder_ / "elsewhere" / "job.yaml").string());
+  EXPECT_EQ(layers_of(scenario).model.input_elements, 64);
+}
+
+TEST_F(Torchtitan, DevicesOfASequenceDivideParametersToo) {
+  const Scenario scenario =
+      this->scenario(config("local_batch_size = 1\n", "data_parallel_shard_degree = 1\ncontext_parallel_degree = 8\n"));
+  EXPECT_EQ(scenario.strategy.mesh.context, 8);
+  EXPECT_TRUE(scenario.strategy.mesh.shard_parameters);
+}
+
+TEST_F(Torchtitan, SaysWhichDegreesCannotBe) {
+  EXPECT_THAT(problem(config("", "data_parallel_replicate_degree = 3\n"), {.workers = 1}),
+              HasSubstr("data_parallel_replicate_degree 3 does not divide the 8 replicas"));
+  EXPECT_THAT(problem(config("", "expert_parallel_degree = 4\n")),
+              HasSubstr("parallelism.expert_parallel_degree: the model has no experts"));
+  EXPECT_THAT(problem(config("", "data_parallel_replicate_degree = 1048576\ndata_parallel_shard_degree = 1048576\n")),
+              HasSubstr("the degrees of parallelism need 1099511627776 devices"));
+}
+
 TEST_F(Torchtitan, SaysWhatIsWrongAndWhere) {
+  EXPECT_THAT(problem(config("", "", "", "flavor = \"8B\"\nconverters = \"float8\"")),
+              HasSubstr("job.toml:4:14: model.converters: expected a list of texts"));
   EXPECT_EQ(problem(config("seq_len = \"long\"")), "job.toml:5:11: training.seq_len: expected a whole number");
   EXPECT_EQ(problem(config("seq_len = 0")), "job.toml:5:11: training.seq_len: must be from 1 to 16777216, found 0");
   EXPECT_THAT(problem(config("", "", "", "flavor = \"1B\"")),
