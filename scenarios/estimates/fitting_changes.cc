@@ -14,7 +14,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kMostShown = 4;
-constexpr int kMostTimes = 1024;  // as many parts of the batch
+constexpr std::int64_t kMostParts = 1 << 16;  // of a batch
 
 LayersSettings& settings_in(Scenario& scenario) {
   return std::get<LayersSettings>(scenario.workload.kind);
@@ -64,28 +64,35 @@ std::optional<std::string> divide_optimizer(Scenario& scenario) {
 std::optional<std::string> shard_parameters(Scenario& scenario) {
   MeshSettings& mesh = scenario.strategy.mesh;
   if (mesh.data * mesh.context == 1 || mesh.shard_parameters) return std::nullopt;
+  std::string text = "strategy.shard_parameters: true";
+  if (std::exchange(mesh.distributed_optimizer, false)) text += ", strategy.distributed_optimizer: false";
+  if (std::exchange(mesh.overlap_gather, false)) text += ", strategy.overlap_gather: false";
   mesh.shard_parameters = true;
-  mesh.distributed_optimizer = mesh.overlap_gather = false;
-  return "strategy.shard_parameters: true";
+  return text;
 }
 
-MemoryChange more_micro_batches(int times) {
-  return [times](Scenario& scenario) -> std::optional<std::string> {
-    MeshSettings& mesh = scenario.strategy.mesh;
-    const int of_replica = scenario.workload.batch / std::max(1, mesh.data);
-    if (of_replica % (mesh.micro_batches * times) != 0) return std::nullopt;
-    mesh.micro_batches *= times;
-    return fmt::format("strategy.micro_batches: {}", mesh.micro_batches);
+// As many micro-batches of each replica, or passes over its part of the batch.
+MemoryChange micro_batches(int count) {
+  return [count](Scenario& scenario) -> std::optional<std::string> {
+    scenario.strategy.mesh.micro_batches = count;
+    return fmt::format("strategy.micro_batches: {}", count);
   };
 }
 
-MemoryChange more_passes(int times, std::int64_t replicas) {
-  return [times, replicas](Scenario& scenario) -> std::optional<std::string> {
-    int& passes = settings_in(scenario).gradient_accumulation_steps;
-    if (scenario.workload.batch % (replicas * passes * times) != 0) return std::nullopt;
-    passes *= times;
-    return fmt::format("workload.gradient_accumulation_steps: {}", passes);
+MemoryChange passes(int count) {
+  return [count](Scenario& scenario) -> std::optional<std::string> {
+    settings_in(scenario).gradient_accumulation_steps = count;
+    return fmt::format("workload.gradient_accumulation_steps: {}", count);
   };
+}
+
+// Returns all numbers of equal parts above `now` into which so many examples can be divided, in rising order.
+std::vector<int> more_parts(std::int64_t examples, std::int64_t now) {
+  std::vector<int> parts;
+  for (std::int64_t count = now + 1; count <= std::min(examples, kMostParts); ++count) {
+    if (examples % count == 0) parts.push_back(static_cast<int>(count));
+  }
+  return parts;
 }
 
 MemoryChange recompute_one(std::string_view module) {
@@ -109,18 +116,26 @@ std::optional<std::string> recompute_blocks(Scenario& scenario) {
 
 // Kernels and layouts that cost no time, more and smaller parts of the batch, and what is computed again.
 struct MemoryChanges {
-  std::vector<MemoryChange> free{}, pieces{}, smaller{}, again{};
+  std::vector<MemoryChange> free{}, state{}, pieces{}, smaller{}, again{};
 };
 
 MemoryChanges memory_changes(const Job& job) {
   MemoryChanges changes{.free = {fuse_attention, fuse_loss}};
-  const bool has_free_mesh = job.mesh && job.strategy.has_free_mesh();
-  if (has_free_mesh) {
-    changes.free.emplace_back(divide_optimizer);
+  if (job.mesh && job.strategy.has_free_mesh()) {
+    changes.state.emplace_back(divide_optimizer);
     changes.pieces.emplace_back(shard_parameters);
   }
-  for (int times = 2; times <= kMostTimes; times *= 2) {
-    changes.smaller.push_back(has_free_mesh ? more_micro_batches(times) : more_passes(times, job.devices));
+  const std::int64_t batch = job.scenario.workload.batch;
+  if (job.mesh && job.strategy.division->micro_batches) {
+    const std::int64_t of_replica = batch / std::max(1, job.mesh->data);
+    for (const int count : more_parts(of_replica, job.mesh->micro_batches)) {
+      changes.smaller.push_back(micro_batches(count));
+    }
+  } else {
+    const std::int64_t of_replica = batch / std::max<std::int64_t>(1, job.devices);
+    for (const int count : more_parts(of_replica, job.layers->gradient_accumulation_steps)) {
+      changes.smaller.push_back(passes(count));
+    }
   }
   for (const std::string_view module : {"moe_act", "act", "layernorm", "core_attn", "mlp", "moe"}) {
     changes.again.push_back(recompute_one(module));
@@ -169,27 +184,26 @@ void apply_all(Tried& tried, const std::vector<MemoryChange>& changes) {
 // Smaller parts of the batch, then the smallest of them with something computed again.
 std::optional<FittingChange> with_less_at_once(const Tried& tried, const MemoryChanges& changes) {
   if (tried.fits()) return tried.result();
-  for (auto smaller = changes.smaller.begin(); smaller != changes.smaller.end(); ++smaller) {
+  Tried smallest = tried;
+  for (const MemoryChange& smaller : changes.smaller) {
     Tried next = tried;
-    if (!next.apply(*smaller)) continue;
+    if (!next.apply(smaller)) continue;
     if (next.fits()) return next.result();
-    const bool is_last = std::none_of(smaller + 1, changes.smaller.end(), [&](const MemoryChange& more) {
-      Tried further = tried;
-      return further.apply(more);
-    });
-    if (is_last) return first_that_fits(next, changes.again);
+    smallest = std::move(next);
   }
-  return first_that_fits(tried, changes.again);
+  return first_that_fits(smallest, changes.again);
 }
 
 // All that is free, with whole parameters if that will do.
 std::optional<FittingChange> together(const Job& job, const MemoryChanges& changes) {
-  Tried tried(job);
-  if (!tried.need) return std::nullopt;
-  apply_all(tried, changes.free);
-  if (const auto found = with_less_at_once(tried, changes)) return found;
-  apply_all(tried, changes.pieces);
-  return with_less_at_once(tried, changes);
+  Tried whole(job);
+  if (!whole.need) return std::nullopt;
+  apply_all(whole, changes.free);
+  Tried pieces = whole;
+  apply_all(whole, changes.state);
+  if (const auto found = with_less_at_once(whole, changes)) return found;
+  apply_all(pieces, changes.pieces);
+  return with_less_at_once(pieces, changes);
 }
 
 }  // namespace
@@ -203,6 +217,7 @@ std::vector<FittingChange> changes_that_fit(const Job& job) {
     if (const auto fitting = first_that_fits(now, one_of_these)) found.push_back(*fitting);
   };
   for (const MemoryChange& change : changes.free) add({change});
+  add(changes.state);
   add(changes.smaller);
   add(changes.pieces);
   for (const MemoryChange& change : changes.again) add({change});

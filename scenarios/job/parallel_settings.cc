@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "scenarios/job/tasks.h"
@@ -36,7 +37,13 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   options.stage_blocks = mesh.stage_blocks;
   options.order = mesh.order;
   options.per_worker = scenario.devices.per_worker;
-  options.joined = (scenario.topology ? joined_machines(*scenario.topology) : 1) * options.per_worker;
+  options.joined = options.per_worker;
+  if (scenario.topology) {
+    const std::int64_t workers = training_devices(scenario) / options.per_worker;
+    const std::int64_t machines = scenario.topology->worker_count();
+    const auto sharing = static_cast<int>(std::max<std::int64_t>(1, (workers + machines - 1) / machines));
+    options.joined *= joined_machines(*scenario.topology) * sharing;
+  }
   options.own = with_usual_values(info.name, info.keys, scenario.strategy.own);
   if (const auto axis = info.division->axis) {
     options.*axis = static_cast<int>(training_devices(scenario));

@@ -126,7 +126,7 @@ class LayerReader {
     gemm.depth = size(map.required("inputs"));
     gemm.columns = size(map.required("outputs"));
     gemm.input_elements = gemm.rows * gemm.depth;
-    gemm.experts = sizes_.read(map.optional("experts"), 1, kMostExperts, 1);
+    gemm.experts = gemm.all_experts = sizes_.read(map.optional("experts"), 1, kMostExperts, 1);
     layer_.gemm = gemm;
     // Weights that belong to another layer, such as the word embeddings in a decoder.
     layer_.shared_weights = map.optional("shared_weights").boolean(false);
@@ -276,14 +276,19 @@ void read_group(const YamlReader& map, const ModelSizes& sizes, std::vector<Laye
 }
 
 // Rows go to the experts of the next layer, and come back from those of the layer before.
-void find_experts(std::vector<Layer>& layers) {
+void find_experts(const std::vector<YamlReader>& readers, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!layers[i].routing) continue;
     const bool sends = layers[i].routing->way == Layer::Routing::Way::dispatch;
     const bool has_neighbour = sends ? i + 1 < layers.size() : i > 0;
     if (!has_neighbour) continue;
     const Layer& neighbour = layers[sends ? i + 1 : i - 1];
-    if (neighbour.gemm) layers[i].routing->experts = neighbour.gemm->experts;
+    if (!neighbour.gemm) continue;
+    Layer::Routing& routing = *layers[i].routing;
+    routing.experts = neighbour.gemm->experts;
+    if (routing.used <= routing.experts || readers.size() != layers.size()) continue;
+    readers[i].error(
+        fmt::format("rows use {} experts, and '{}' has {}", routing.used, neighbour.name, routing.experts));
   }
 }
 
@@ -328,7 +333,7 @@ std::vector<Layer> read_model_layers(const YamlReader& list, const ModelSizes& s
     }
   }
   splits.finish(list);
-  find_experts(layers);
+  find_experts(list.list(), layers);
   return layers;
 }
 

@@ -87,6 +87,7 @@ void add_forms(Fnv1a& hash, const Layer& layer) {
 }
 
 void add(Fnv1a& hash, const LayersSettings& layers) {
+  for (const double rows : layers.experts.popularity) hash.add(fmt::format("{}", rows));
   if (layers.model.depends_on_stack()) hash.add(layers.stack.text());
   for (const Layer& layer : layers.model.layers) {
     hash.add(layer.name);

@@ -86,13 +86,14 @@ std::vector<double> read_popularity(const YamlReader& imbalance, const std::file
     return zipf(exponent.number({.least = 0, .most = kMostZipf}), experts);
   }
   const YamlReader counts = imbalance.optional("counts");
+  if (!counts) return {};
   std::vector<double> popularity;
   if (counts.is_list()) {
     for (const YamlReader& count : counts.list()) popularity.push_back(count.number({.least = 0, .most = kMostCount}));
   } else if (const auto file = existing_file(counts, folder)) {
     popularity = included(counts, [&] { return read_counts(*file); });
   }
-  if (popularity.empty()) return {};
+  if (popularity.empty() && !counts.is_list()) return {};  // of a file that could not be read
   const bool has_some = std::accumulate(popularity.begin(), popularity.end(), 0.0) > 0;
   if (std::ssize(popularity) == experts && has_some) return popularity;
   counts.error(fmt::format("needs a number for each of the {} experts, not all of them 0; found {}", experts,

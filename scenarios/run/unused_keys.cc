@@ -162,6 +162,11 @@ std::string why_epoch(const Run& run) {
   return run.report.price ? "" : "no machine has a price (`price` of a topology)";
 }
 
+std::string why_dispatch(const Run& run) {
+  const bool divides = run.job.mesh && run.job.mesh->expert > 1;
+  return divides ? "" : "no devices divide experts (strategy.expert)";
+}
+
 std::string why_sweep(const Run& /*run*/) {
   return "only `tandem sweep` reads it";
 }
@@ -200,6 +205,9 @@ constexpr Rule kRules[] = {
     {"workload.stack.attention", [](const Run& run) { return why_stack_attention(run.job); }, true},
     {"workload.stack.accumulation", [](const Run& run) { return why_stack_accumulation(run.job); }, true},
     {"workload.stack.loss", [](const Run& run) { return why_stack_loss(run.job); }, true},
+    {"workload.stack.experts", [](const Run& run) { return why_stack_experts(run.job); }, true},
+    {"workload.experts.dispatch", why_dispatch, true},
+    {"workload.experts.imbalance", why_dispatch, true},
     {"workload.bucket_bytes", why_bucket, true},
     {"workload.overlap", why_overlap, true},
     {"workload.overlap_tensor", why_tensor, true},

@@ -52,4 +52,9 @@ std::string why_stack_loss(const Job& job) {
   return job.layers->model.has_operation(Pointwise::cross_entropy) ? "" : has_no(job, "cross_entropy");
 }
 
+std::string why_stack_experts(const Job& job) {
+  const bool has_some = std::ranges::any_of(job.layers->model.layers, is_of_experts);
+  return has_some ? "" : "the model has no experts";
+}
+
 }  // namespace tandem

@@ -13,5 +13,6 @@ std::string why_stack_fusion(const Job& job);
 std::string why_stack_attention(const Job& job);
 std::string why_stack_accumulation(const Job& job);
 std::string why_stack_loss(const Job& job);
+std::string why_stack_experts(const Job& job);
 
 }  // namespace tandem

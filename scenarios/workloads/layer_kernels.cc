@@ -44,7 +44,7 @@ LayerKernel LayerKernels::product(const Layer& layer, Part part) const {
   } else {
     kernel.shape = matrix_product(*layer.gemm, part);
   }
-  if (has_experts(layer) && stack_.experts == ExpertKernels::separate) {
+  if (is_of_experts(layer) && stack_.experts == ExpertKernels::separate) {
     kernel.kernels = static_cast<int>(layer.gemm->experts);
     kernel.issue_s *= kernel.kernels;
     std::get<ProductShape>(kernel.shape).count = 1;
@@ -121,8 +121,8 @@ void LayerKernels::add_operations(const Layer& layer, bool forward, std::vector<
   double bytes = 0;
   int launches = 0;
   for (const Pointwise operation : layer.then) {
-    const PointwiseTraffic both = has_experts(layer) ? traffic_of_experts(operation, stack_, layer.gemm->experts)
-                                                     : traffic_of(operation, stack_, is_attention);
+    const PointwiseTraffic both = is_of_experts(layer) ? traffic_of_experts(operation, stack_, layer.gemm->experts)
+                                                       : traffic_of(operation, stack_, is_attention);
     const Traffic& traffic = forward ? both.forward : both.backward;
     bytes += elements * (traffic.passes * element_bytes_ + traffic.bytes);
     launches += traffic.kernels;

@@ -24,7 +24,7 @@ double fullest_device(const ExpertSettings& settings, std::int64_t experts, int 
 double parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts) {
   double misses = 1;  // the probability that a row uses no expert of a part
   const std::int64_t others = experts - experts / parts;
-  for (std::int64_t i = 0; i < used; ++i) {
+  for (std::int64_t i = 0; i < std::min(used, experts); ++i) {
     misses *= static_cast<double>(std::max<std::int64_t>(0, others - i)) / static_cast<double>(experts - i);
   }
   return static_cast<double>(parts) * (1 - misses);

@@ -56,6 +56,10 @@ bool has_experts(const Layer& layer) {
   return layer.gemm && layer.gemm->experts > 1;
 }
 
+bool is_of_experts(const Layer& layer) {
+  return layer.gemm && layer.gemm->all_experts > 1;
+}
+
 bool has_activation(const Layer& layer) {
   return std::ranges::any_of(layer.then, [](Pointwise operation) {
     return operation == Pointwise::gate || operation == Pointwise::gelu || operation == Pointwise::relu;

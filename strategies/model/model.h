@@ -25,6 +25,7 @@ struct Layer {
     bool batched = false;             // the right operand belongs to the example too, as in attention: no parameters
     std::int64_t sharing = 1;         // batched products that have one right operand: heads of one key and value
     std::int64_t experts = 1;         // matrices of weights, each for an equal part of the rows
+    std::int64_t all_experts = 1;     // of the layer of which this is a device's part
     double attended = 1;              // of all pairs of a query and a key, the share that a causal mask leaves
   };
   // A convolution with padding: an output side is the input side / stride, rounded up.
@@ -109,6 +110,7 @@ struct Layer {
 };
 
 bool has_experts(const Layer& layer);
+bool is_of_experts(const Layer& layer);  // also a part with one of them
 // Returns whether an activation is among the operations that follow the layer.
 bool has_activation(const Layer& layer);
 // Returns whether a layer reads the same input as the one before it: neighbours that are split by columns.

@@ -16,10 +16,10 @@ namespace {
 // Four sequences of 32 tokens, each of which uses two of eight experts; one device of four has two of these.
 RunResult run_experts(const std::string& experts, const std::string& more = "",
                       const std::string& machines = "topology: dgx-a100\ndevices: {per_worker: 4}\n",
-                      const std::string& mesh = "data: 4, expert: 4") {
+                      const std::string& mesh = "data: 4, expert: 4", int batch = 4) {
   const std::string of_workload = experts.empty() ? "" : ", experts: " + experts;
-  return run_scenario(read_scenario("workload: {kind: layers, model: files/routed_experts.yaml, batch: 4, dtype: f16" +
-                                    of_workload + more + "}\nstrategy: {name: mesh, " + mesh +
+  return run_scenario(read_scenario("workload: {kind: layers, model: files/routed_experts.yaml, dtype: f16, batch: " +
+                                    std::to_string(batch) + of_workload + more + "}\nstrategy: {name: mesh, " + mesh +
                                     "}\nengine: {name: sim}\n" + machines + "steps: 2\nwarmup_steps: 1\n"));
 }
 
@@ -49,6 +49,7 @@ TEST(PartsUsed, AreThoseOfDrawingWithoutReplacement) {
   EXPECT_DOUBLE_EQ(parts_used(8, 2, 8), 2) << "each expert is a part";
   EXPECT_DOUBLE_EQ(parts_used(8, 2, 1), 1);
   EXPECT_DOUBLE_EQ(parts_used(8, 8, 4), 4) << "all of them";
+  EXPECT_DOUBLE_EQ(parts_used(8, 16, 4), 4) << "more than there are";
   EXPECT_DOUBLE_EQ(parts_used(8, 2, 4), 4 * (1 - 6.0 / 8 * 5 / 7));
   EXPECT_NEAR(parts_used(128, 8, 8), 5.33, 0.01);
 }
@@ -139,6 +140,12 @@ TEST(DispatchedExperts, AreFasterTogether) {
   EXPECT_GT(step("separate"), step("grouped"));
   EXPECT_LT(step("fused"), step("grouped"));
   EXPECT_TRUE(records_of(run_experts("", ", stack: {experts: fused}"), "block.0.expert_up then").empty());
+  const auto with_one = [](const std::string& kernels) {
+    return step_of(run_experts("", ", stack: {experts: " + kernels + "}",
+                               "topology: dgx-a100\ndevices: {per_worker: 8}\n", "data: 8, expert: 8", 8));
+  };
+  EXPECT_GT(with_one("separate"), with_one("grouped")) << "a bias in f32, also of the only expert of a device";
+  EXPECT_LT(with_one("fused"), with_one("grouped"));
 }
 
 // Both passes of two blocks, of which the host issues one after the other.

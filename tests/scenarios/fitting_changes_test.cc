@@ -51,6 +51,22 @@ TEST(FittingChanges, AreMadeTogetherIfNoneIsEnough) {
   EXPECT_EQ(changes_of(llama("{name: fully_sharded}", 64))[0].text, "workload.gradient_accumulation_steps: 8");
 }
 
+// Micro-batches of what has micro-batches, passes of the others; and the keys of the strategy at hand.
+TEST(FittingChanges, AreThoseThatTheStrategyTakes) {
+  const auto texts = [](const std::string& strategy, int batch) {
+    std::vector<std::string> all;
+    for (const FittingChange& change : changes_of(llama(strategy, batch))) all.push_back(change.text);
+    return all;
+  };
+  EXPECT_EQ(texts("{name: fully_sharded}", 72).at(0), "workload.gradient_accumulation_steps: 9")
+      << "72 examples have no eight equal parts for eight devices";
+  EXPECT_THAT(texts("{name: pipeline_parallel, micro_batches: 1}", 64),
+              testing::Contains(testing::StartsWith("strategy.micro_batches: ")));
+  EXPECT_THAT(texts("{name: mesh, data: 8, micro_batches: 8, distributed_optimizer: true, overlap_gather: true}", 64),
+              testing::Contains("strategy.shard_parameters: true, strategy.distributed_optimizer: false, "
+                                "strategy.overlap_gather: false"));
+}
+
 TEST(FittingChanges, MayNotExist) {
   const Scenario replicated = llama("{name: mirrored}", 8);
   EXPECT_THAT(changes_of(replicated), IsEmpty()) << "parameters and their state alone are too large";

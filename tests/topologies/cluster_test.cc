@@ -1,5 +1,4 @@
 #include "topologies/generators/cluster.h"
-#include "topologies/joined_machines.h"
 
 #include "tests/topologies/testing.h"
 #include "topologies/base/error.h"
