@@ -21,6 +21,7 @@ struct MemoryNeed {
   // Frameworks sometimes need less than the sum of the parts: published steps have run on devices for which it is up to
   // 2 % too large.
   static constexpr double kUncertainty = 0.1;
+  bool is_within() const { return available == 0 || total() <= available; }
   bool fits() const {
     return available == 0 || static_cast<double>(total()) <= (1 + kUncertainty) * static_cast<double>(available);
   }

@@ -147,10 +147,11 @@ MemoryChanges memory_changes(const Job& job) {
 // A scenario with changes, and whether its devices have enough memory then.
 struct Tried {
   Scenario scenario;
+  bool may_be_over;  // the estimate, by its uncertainty
   std::string text{};
   std::optional<MemoryNeed> need{};
 
-  explicit Tried(const Job& job) : scenario(job.scenario), need(memory_need(job)) {}
+  Tried(const Job& job, bool is_tolerant) : scenario(job.scenario), may_be_over(is_tolerant), need(memory_need(job)) {}
 
   // Returns whether there was something to change; `need` is then that of the result.
   bool apply(const MemoryChange& change) {
@@ -160,7 +161,7 @@ struct Tried {
     text += (text.empty() ? "" : ", ") + *changed;
     return need.has_value();
   }
-  bool fits() const { return need && need->fits(); }
+  bool fits() const { return need && (may_be_over ? need->fits() : need->is_within()); }
   FittingChange result() const { return {text, *need, share_again(scenario)}; }
 };
 
@@ -195,8 +196,7 @@ std::optional<FittingChange> with_less_at_once(const Tried& tried, const MemoryC
 }
 
 // All that is free, with whole parameters if that will do.
-std::optional<FittingChange> together(const Job& job, const MemoryChanges& changes) {
-  Tried whole(job);
+std::optional<FittingChange> together(Tried whole, const MemoryChanges& changes) {
   if (!whole.need) return std::nullopt;
   apply_all(whole, changes.free);
   Tried pieces = whole;
@@ -206,13 +206,8 @@ std::optional<FittingChange> together(const Job& job, const MemoryChanges& chang
   return with_less_at_once(pieces, changes);
 }
 
-}  // namespace
-
-std::vector<FittingChange> changes_that_fit(const Job& job) {
+std::vector<FittingChange> changes_from(const Tried& now, const MemoryChanges& changes) {
   std::vector<FittingChange> found;
-  if (job.layers == nullptr) return found;
-  const Tried now(job);
-  const MemoryChanges changes = memory_changes(job);
   const auto add = [&](const std::vector<MemoryChange>& one_of_these) {
     if (const auto fitting = first_that_fits(now, one_of_these)) found.push_back(*fitting);
   };
@@ -223,8 +218,17 @@ std::vector<FittingChange> changes_that_fit(const Job& job) {
   for (const MemoryChange& change : changes.again) add({change});
   std::ranges::stable_sort(found, {}, &FittingChange::again);
   if (!found.empty()) return found;
-  if (const auto all = together(job, changes)) found.push_back(*all);
+  if (const auto all = together(now, changes)) found.push_back(*all);
   return found;
+}
+
+}  // namespace
+
+std::vector<FittingChange> changes_that_fit(const Job& job) {
+  if (job.layers == nullptr) return {};
+  const MemoryChanges changes = memory_changes(job);
+  const std::vector<FittingChange> found = changes_from(Tried(job, false), changes);
+  return found.empty() ? changes_from(Tried(job, true), changes) : found;
 }
 
 std::string text_of(const std::vector<FittingChange>& changes) {
@@ -235,9 +239,10 @@ std::string text_of(const std::vector<FittingChange>& changes) {
     const std::string again = change.again > 0 ? fmt::format(", {:.0f} % of the flops again", 100 * change.again) : "";
     texts.push_back(fmt::format("{} ({}{})", change.text, memory_size_text(change.need.total()), again));
   }
+  const bool is_sure = changes.front().need.is_within();
   std::string all = texts.front();
   for (std::size_t i = 1; i < texts.size(); ++i) all += (i + 1 < texts.size() ? ", " : " or ") + texts[i];
-  return "it fits with " + all;
+  return (is_sure ? "it fits with " : "it may fit with ") + all;
 }
 
 }  // namespace tandem

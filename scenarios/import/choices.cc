@@ -1,8 +1,11 @@
 #include "scenarios/import/choices.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "scenarios/import/traces/trace.h"
 #include "topologies/base/error.h"
@@ -51,12 +54,14 @@ bool takes(const Choice& choice, ImportKind kind) {
 }
 
 std::string takers_of(const Choice& choice) {
-  std::string text;
+  std::vector<std::string> takers;
   for (const ImportKind kind :
        {ImportKind::hugging_face, ImportKind::megatron, ImportKind::torchtitan, ImportKind::trace}) {
-    if (takes(choice, kind)) text += (text.empty() ? "" : " or ") + text_of(kind);
+    if (takes(choice, kind)) takers.push_back(text_of(kind));
   }
-  return text;
+  const std::string last = takers.back();
+  takers.pop_back();
+  return takers.empty() ? last : fmt::format("{} or {}", fmt::join(takers, ", "), last);
 }
 
 }  // namespace

@@ -153,9 +153,11 @@ TEST_F(ImportCommand, RefusesOptionsThatAFileMakesNothingOf) {
                          : words[0] == "--strategy" ? "mirrored"
                                                     : "adam");
     }
+    const bool is_of_torchtitan = words[0] == "--batch" || words[0] == "--recompute";
     EXPECT_EQ(refusal("trace.json", words),
-              std::string("is a trace, and ") + option +
-                  " is for a Hugging Face configuration or arguments of Megatron-LM only\n");
+              std::string("is a trace, and ") + option + " is for a Hugging Face configuration" +
+                  (is_of_torchtitan ? ", arguments of Megatron-LM or a configuration of torchtitan only\n"
+                                    : " or arguments of Megatron-LM only\n"));
   }
   EXPECT_EQ(refusal("trace.json", {"--sequence-length", "8"}),
             "is a trace, and --sequence-length is for a Hugging Face configuration only\n");

@@ -39,7 +39,7 @@ TEST(FittingChanges, FitWhereTheyAreMade) {
   EXPECT_LT(mlp->again, 1.0 / 3) << "some of the forward pass, which is a third of a step";
   for (std::size_t i = 1; i < changes.size(); ++i) {
     EXPECT_GE(changes[i].again, changes[i - 1].again);
-    EXPECT_TRUE(changes[i].need.fits()) << changes[i].text;
+    EXPECT_TRUE(changes[i].need.is_within()) << changes[i].text;
   }
 }
 
