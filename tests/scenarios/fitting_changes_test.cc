@@ -26,7 +26,7 @@ std::vector<FittingChange> changes_of(const Scenario& scenario) {
 TEST(FittingChanges, FitWhereTheyAreMade) {
   const std::string mesh = "{name: mesh, data: 2, tensor: 4, micro_batches: 8}";
   const std::vector<FittingChange> changes = changes_of(llama(mesh, 64));
-  ASSERT_EQ(changes.size(), 4U);
+  ASSERT_EQ(changes.size(), 3U);
   EXPECT_EQ(changes[0].text, "strategy.micro_batches: 16");
   const Scenario smaller = llama("{name: mesh, data: 2, tensor: 4, micro_batches: 16}", 64);
   EXPECT_EQ(memory_need(job_of(smaller)), changes[0].need);
