@@ -201,7 +201,7 @@ std::optional<FittingChange> together(Tried whole, const MemoryChanges& changes)
   apply_all(whole, changes.free);
   Tried pieces = whole;
   apply_all(whole, changes.state);
-  if (const auto found = with_less_at_once(whole, changes)) return found;
+  if (auto found = with_less_at_once(whole, changes)) return found;
   apply_all(pieces, changes.pieces);
   return with_less_at_once(pieces, changes);
 }

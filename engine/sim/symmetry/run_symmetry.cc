@@ -35,7 +35,8 @@ RunSymmetry::Role RunSymmetry::find_role(const CollectiveGroup& group) {
       members, [&](const auto& entry) { return static_cast<int>(entry.second.size()) == classes.size(entry.first); });
   Role role;
   if (!has_all) {
-    const auto& [first_class, first_members] = *members.begin();
+    const int first_class = members.begin()->first;
+    const auto& first_members = members.begin()->second;
     const std::vector<int> numbers(first_members.begin(), first_members.end());
     const std::optional<Images> images = images_of(numbers, classes.size(first_class));
     const bool are_images =
