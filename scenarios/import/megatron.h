@@ -34,7 +34,7 @@ struct MegatronJob {
   bool fuses_softmax = true;     // of scores that are kept
   bool adds_in_products = true;  // gradients of later micro-batches
   bool reduces_in_f32 = true;    // gradients
-  // Of experts: keys of workload.experts and the value of workload.stack.experts, as YAML; empty: none, the usual one.
+  // Keys of workload.experts and the value of workload.stack.experts, as YAML; empty: none, the usual one.
   std::string dispatch{}, capacity{}, expert_kernels{};
   std::int64_t bucket_bytes = 0;
   std::map<std::string, std::string> nccl{};

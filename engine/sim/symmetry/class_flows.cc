@@ -9,7 +9,7 @@
 namespace tandem::sim::symmetry {
 namespace {
 
-// Of the names of sources; see number_of_source().
+// What a name of a source begins with; those of collectives: number_of_source().
 constexpr char32_t kCopy = 0;
 
 }  // namespace
