@@ -1,5 +1,4 @@
-// The part of RunSymmetry that merges the flows of workers that are alike and shows them to SimGrid, for all of a class
-// at once.
+// The part of RunSymmetry that merges the flows of workers that are alike and shows those of a class to SimGrid.
 #include <cmath>
 
 #include "engine/sim/collectives/collective_group.h"
