@@ -91,7 +91,7 @@ class TitanScenario {
       if (job_.gathers_fp8) types.set("gather", "fp8");
       workload.set("precision", types);
     }
-    workload.set("optimizer", job_.optimizer);
+    workload.set("optimizer", "adam");
     if (job_.tensor > 1) workload.set("sequence_parallel", true);
     if (job_.overlaps_tensor && job_.tensor > 1) workload.set("overlap_products", true);
     const std::string again = options_.recompute ? "true" : job_.again;

@@ -24,7 +24,6 @@ struct TitanJob {
   bool compiles = false, overlaps_tensor = false, gathers_fp8 = false;
   std::string precision{};  // "fp8", "mxfp8"; empty: none
   std::string again{};      // the value of activation_checkpointing; empty: none
-  std::string optimizer = "adam";
   std::vector<std::string> left_out{};
 };
 
