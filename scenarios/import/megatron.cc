@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 
+#include "scenarios/import/megatron_experts.h"
 #include "scenarios/import/megatron_flags.h"
 #include "scenarios/import/megatron_recompute.h"
 #include "scenarios/import/megatron_stages.h"
+#include "scenarios/import/megatron_windows.h"
 #include "scenarios/import/models/decoder_families.h"
 
 namespace tandem {
@@ -239,40 +240,11 @@ class MegatronReader {
         if (pattern[i]) blocks[i].feed_forward.experts = experts;
       }
     }
-    set_windows(blocks);
+    set_windows(flags_, blocks);
     job_.spec.blocks = runs_of(blocks);
     job_.spec.predictors = flags_.number("mtp_num_layers", 0);
     if (job_.spec.predictors > kMostPredictors) {
       flags_.fail("mtp_num_layers", fmt::format("can be at most {}", kMostPredictors));
-    }
-  }
-
-  // "--window-size 127,0": a token sees so many before it and itself, in all layers but every so many, or in those that
-  // a list names.
-  void set_windows(std::vector<BlockSpec>& blocks) const {
-    if (!flags_.is_on("window_size")) return;
-    std::string text = flags_.text("window_size");
-    text.erase(0, std::min(text.find_first_not_of("([ "), text.size()));
-    std::int64_t before = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), before);
-    constexpr std::int64_t kMostTokens = 1 << 24;
-    if (error != std::errc{} || before < -1 || before > kMostTokens) {
-      flags_.fail("window_size", fmt::format("expected how many tokens before it a token sees, found '{}'", text));
-    }
-    if (before < 0) return;  // all of them
-    const std::string skipped = flags_.text("window_attn_skip_freq");
-    std::vector<bool> has_window(blocks.size(), true);
-    if (skipped.find('[') != std::string::npos) {
-      has_window.clear();
-      if (!expand_list(skipped, blocks.size(), has_window)) {
-        flags_.fail("window_attn_skip_freq",
-                    fmt::format("'{}' does not give 0 or 1 for each of {} layers", skipped, blocks.size()));
-      }
-    } else if (const std::int64_t every = flags_.number("window_attn_skip_freq", 0); every > 0) {
-      for (std::size_t i = 0; i < blocks.size(); ++i) has_window[i] = (i + 1) % static_cast<std::size_t>(every) != 0;
-    }
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      if (has_window[i]) blocks[i].attention->window = before + 1;
     }
   }
 
@@ -377,34 +349,10 @@ class MegatronReader {
     const bool has_experts =
         std::ranges::any_of(job_.spec.blocks, [](const Blocks& blocks) { return !!blocks.block.feed_forward.experts; });
     if (!has_experts) return;
-    const bool is_flexible = flags_.text("moe_token_dispatcher_type") == "flex";
-    if (flags_.is_on("moe_enable_deepep")) job_.dispatch = "deepep";
-    if (is_flexible) job_.dispatch = flags_.text("moe_flex_dispatcher_backend", "deepep");
-    if (flags_.text("moe_token_dispatcher_type") == "allgather" && !flags_.is_printed) {
-      job_.left_out.emplace_back("--moe-token-dispatcher-type allgather: tokens go to experts by all-to-all");
-    }
-    if (!job_.dispatch.empty() && job_.dispatch != "deepep" && job_.dispatch != "hybridep") {
-      flags_.fail("moe_flex_dispatcher_backend", fmt::format("'{}' is neither deepep nor hybridep", job_.dispatch));
-    }
-    // Without padding, experts that get equally many tokens drop some only below 1.
-    const bool has_capacity = flags_.is_on("moe_expert_capacity_factor");
-    const double capacity = has_capacity ? number_of("moe_expert_capacity_factor") : 0;
-    if (capacity > 0 && (capacity < 1 || flags_.is_on("moe_pad_expert_input_to_capacity"))) {
-      job_.capacity = fmt::format("{}", capacity);
-    }
-    job_.expert_kernels = flags_.is_on("use_transformer_engine_op_fuser") ? "fused"
-                          : flags_.is_on("moe_use_legacy_grouped_gemm")   ? "grouped"
-                                                                          : "separate";
-  }
-
-  // Returns a number that need not be whole; 0: not given.
-  double number_of(std::string_view name) const {
-    const std::string text = flags_.text(name, "0");
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    constexpr double kMost = 1000;
-    if (error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= kMost) return value;
-    flags_.fail(name, fmt::format("expected a number from 0 to {}, found '{}'", kMost, text));
+    const MegatronExperts experts = read_dispatched_experts(flags_, job_.left_out);
+    job_.dispatch = experts.dispatch;
+    job_.capacity = experts.capacity;
+    job_.expert_kernels = experts.kernels;
   }
 
   void read_precision() {

@@ -1,0 +1,46 @@
+#include "scenarios/import/megatron_experts.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+
+namespace tandem {
+namespace {
+
+// Returns a number that need not be whole; 0: not given.
+double number_of(const Flags& flags, std::string_view name) {
+  const std::string text = flags.text(name, "0");
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  constexpr double kMost = 1000;
+  if (error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= kMost) return value;
+  flags.fail(name, fmt::format("expected a number from 0 to {}, found '{}'", kMost, text));
+}
+
+}  // namespace
+
+MegatronExperts read_dispatched_experts(const Flags& flags, std::vector<std::string>& left_out) {
+  MegatronExperts experts;
+  const bool is_flexible = flags.text("moe_token_dispatcher_type") == "flex";
+  if (flags.is_on("moe_enable_deepep")) experts.dispatch = "deepep";
+  if (is_flexible) experts.dispatch = flags.text("moe_flex_dispatcher_backend", "deepep");
+  if (flags.text("moe_token_dispatcher_type") == "allgather" && !flags.is_printed) {
+    left_out.emplace_back("--moe-token-dispatcher-type allgather: tokens go to experts by all-to-all");
+  }
+  if (!experts.dispatch.empty() && experts.dispatch != "deepep" && experts.dispatch != "hybridep") {
+    flags.fail("moe_flex_dispatcher_backend", fmt::format("'{}' is neither deepep nor hybridep", experts.dispatch));
+  }
+  // Without padding, experts that get equally many tokens drop some only below 1.
+  const bool has_capacity = flags.is_on("moe_expert_capacity_factor");
+  const double capacity = has_capacity ? number_of(flags, "moe_expert_capacity_factor") : 0;
+  if (capacity > 0 && (capacity < 1 || flags.is_on("moe_pad_expert_input_to_capacity"))) {
+    experts.capacity = fmt::format("{}", capacity);
+  }
+  experts.kernels = flags.is_on("use_transformer_engine_op_fuser") ? "fused"
+                    : flags.is_on("moe_use_legacy_grouped_gemm")   ? "grouped"
+                                                                   : "separate";
+  return experts;
+}
+
+}  // namespace tandem

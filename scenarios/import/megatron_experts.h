@@ -1,0 +1,19 @@
+// How rows reach experts, and which kernels these have, by Megatron-LM's arguments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/import/flags.h"
+
+namespace tandem {
+
+// Values of workload.experts and workload.stack.experts, as YAML; empty: the usual one.
+struct MegatronExperts {
+  std::string dispatch{}, capacity{}, kernels{};
+};
+
+// Adds to `left_out` what is not modelled. Throws InputError for values that no dispatcher has.
+MegatronExperts read_dispatched_experts(const Flags& flags, std::vector<std::string>& left_out);
+
+}  // namespace tandem
