@@ -316,6 +316,11 @@ class MegatronReader {
     job_.keeps_scores = backend == "unfused" || backend == "local" || (is_local && backend.empty());
     read_precision();
     read_experts();
+    job_.overlaps_experts = flags_.is_on("overlap_moe_expert_parallel_comm") && job_.expert > 1;
+    if (job_.overlaps_experts && job_.shard_parameters) {
+      job_.overlaps_experts = false;
+      job_.left_out.push_back("--overlap-moe-expert-parallel-comm: not where parameters are kept in pieces");
+    }
     job_.reduces_in_f32 = !flags_.is_on("grad_reduce_in_bf16");
     job_.fuses_loss = flags_.is_on("cross_entropy_loss_fusion");
     job_.overlaps_products = flags_.is_on("tp_comm_overlap") && job_.tensor > 1;

@@ -24,7 +24,7 @@ struct MegatronJob {
   bool sequence_parallel = false;
   bool scatter_gather = true;
   bool distributed_optimizer = false, overlap_gather = false;
-  bool shard_parameters = false;
+  bool shard_parameters = false, overlaps_experts = false;
   std::int64_t replicate = 1;
   bool keeps_scores = false;
   std::string precision{};  // "fp8", "mxfp8", "nvfp4"; empty: none

@@ -73,7 +73,7 @@ class TitanScenario {
   bool is_sharded() const { return (job_.shards != 1 || job_.context > 1) && sizes_.data * job_.context > job_.copies; }
   // Nothing but replicas that divide all parameters among them, which have the type of what is computed.
   bool is_only_sharded() const {
-    return is_sharded() && !job_.keeps_f32 && job_.copies == 1 &&
+    return is_sharded() && job_.gathers_each_pass && !job_.keeps_f32 && job_.copies == 1 &&
            job_.tensor * job_.pipeline * job_.context * job_.expert == 1;
   }
 
@@ -111,7 +111,10 @@ class TitanScenario {
     if (job_.expert > 1) strategy.set("expert", job_.expert);
     strategy.set("micro_batches", sizes_.micro_batches);
     if (job_.virtual_stages > 1) strategy.set("virtual_stages", job_.virtual_stages);
-    if (is_sharded()) strategy.set("shard_parameters", true);
+    if (!job_.schedule.empty()) strategy.set("schedule", job_.schedule);
+    if (is_sharded() && job_.gathers_each_pass) strategy.set("shard_parameters", true);
+    if (is_sharded() && !job_.gathers_each_pass)
+      strategy.set("distributed_optimizer", true).set("overlap_gather", true);
     if (is_sharded() && job_.copies > 1) strategy.set("replicate", job_.copies);
     return strategy;
   }

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <utility>
 
+#include "strategies/parallel/layout/parallel_options.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -156,16 +158,34 @@ class TitanReader {
            fmt::format("{} does not divide the local batch of {}", job_.micro_batch, job_.local_batch));
     }
     if (job_.pipeline > 1) read_schedule();
+    read_gathering();
+  }
+
+  // By default parameters that are gathered for a forward pass stay until the end of the step in pipelines only.
+  void read_gathering() {
+    const std::string when = text("parallelism", "fsdp_reshard_after_forward", "default");
+    if (when != "default" && when != "always" && when != "never") {
+      fail("parallelism", "fsdp_reshard_after_forward", "must be default, always or never");
+    }
+    job_.gathers_each_pass = when == "always" || (when == "default" && job_.pipeline == 1);
   }
 
   // Looped schedules have two stages a device unless the layers of a stage are given.
   void read_schedule() {
     const std::string schedule = text("parallelism", "pipeline_parallel_schedule", "1F1B");
     if (schedule == "1F1B") return;
-    if (schedule == "Interleaved1F1B") {
-      job_.virtual_stages = 2;
-    } else {
+    if (schedule == "Interleaved1F1B" || schedule == "InterleavedZeroBubble") job_.virtual_stages = 2;
+    const std::pair<std::string_view, PipelineOrder> orders[] = {
+        {"Interleaved1F1B", PipelineOrder::one_forward_one_backward},
+        {"InterleavedZeroBubble", PipelineOrder::zero_bubble},
+        {"ZBVZeroBubble", PipelineOrder::zero_bubble_v},
+        {"DualPipeV", PipelineOrder::dual_pipe_v}};
+    const auto* const order =
+        std::ranges::find(orders, std::string_view(schedule), &std::pair<std::string_view, PipelineOrder>::first);
+    if (order == std::end(orders)) {
       job_.left_out.push_back(fmt::format("parallelism.pipeline_parallel_schedule {}: the schedule is 1F1B", schedule));
+    } else if (order->second != PipelineOrder::one_forward_one_backward) {
+      job_.schedule = name_of(order->second);
     }
   }
 

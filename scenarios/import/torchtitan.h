@@ -20,6 +20,8 @@ struct TitanJob {
   std::int64_t shards = 0, copies = 1;             // devices that divide parameters (0: all others), and groups of them
   std::int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
   std::int64_t virtual_stages = 1, micro_batch = 1;  // of a pipeline
+  std::string schedule{};                            // strategy.schedule; empty: the usual one
+  bool gathers_each_pass = true;                     // parameters that are divided; false: once a step
   bool keeps_f32 = true;                             // parameters and their gradients
   bool compiles = false, overlaps_tensor = false, gathers_fp8 = false;
   std::string precision{};  // "fp8", "mxfp8"; empty: none

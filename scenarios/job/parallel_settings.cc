@@ -58,6 +58,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   options.distributed_optimizer = mesh.distributed_optimizer;
   options.overlap_gather = mesh.overlap_gather;
   options.shard_parameters = mesh.shard_parameters;
+  options.overlap_experts = mesh.overlap_experts;
   options.replicate = mesh.replicate;
   return options;
 }
@@ -78,6 +79,7 @@ Scenario one_replica_of(const Scenario& scenario, int replicas) {
   alone.strategy.mesh.data = 1;
   alone.strategy.mesh.replicate = 1;
   alone.strategy.mesh.expert = std::gcd(scenario.strategy.mesh.expert, scenario.strategy.mesh.context);
+  alone.strategy.mesh.overlap_experts = scenario.strategy.mesh.overlap_experts && alone.strategy.mesh.expert > 1;
   alone.workload.batch = std::max(1, scenario.workload.batch / replicas);
   return alone;
 }
@@ -106,7 +108,7 @@ std::optional<DivisionProblem> parallel_problem(const Scenario& scenario) {
     return DivisionProblem{path, "is for tables of layers (kind: layers)"};
   };
   if (options.shard_parameters) return only_for_layers("strategy.shard_parameters");
-  if (options.order == PipelineOrder::zero_bubble) return only_for_layers("strategy.schedule");
+  if (options.order != PipelineOrder::one_forward_one_backward) return only_for_layers("strategy.schedule");
   const LayersSettings layers = layers_of(std::get<MlpSettings>(scenario.workload.kind));
   return division.problem({layers.model, layers, options});
 }

@@ -58,8 +58,7 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
     if (division == nullptr || !division->micro_batches) does_not_use(blocks, strategy.name);
   }
   if (const YamlReader schedule = map.optional("schedule")) {
-    mesh.order = schedule.one_of<PipelineOrder>(
-        {{"1f1b", PipelineOrder::one_forward_one_backward}, {"zero_bubble", PipelineOrder::zero_bubble}});
+    mesh.order = schedule.one_of(pipeline_orders(), mesh.order);
     const bool is_usual = mesh.order == PipelineOrder::one_forward_one_backward;
     if (!is_usual && (division == nullptr || !division->micro_batches)) does_not_use(schedule, strategy.name);
   }
@@ -74,6 +73,7 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   read_switch("distributed_optimizer", mesh.distributed_optimizer);
   read_switch("overlap_gather", mesh.overlap_gather);
   read_switch("shard_parameters", mesh.shard_parameters);
+  read_switch("overlap_experts", mesh.overlap_experts);
   read("replicate", kMostAlongAnAxis, sizes_are_given, mesh.replicate);
   if (mesh.overlap_gather && !mesh.distributed_optimizer) {
     map.optional("overlap_gather").error("is for `distributed_optimizer: true`, which gathers parameters");

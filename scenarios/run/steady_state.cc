@@ -24,6 +24,17 @@ int passes_of(const Job& job) {
   return is_pipelined(job) ? job.mesh->micro_batches : job.layers->gradient_accumulation_steps;
 }
 
+// How many micro-batches make a period, and how many periods fill the pipeline.
+struct Rhythm {
+  int period = 1, filling = 1;
+};
+
+Rhythm rhythm_of(const ParallelOptions& mesh) {
+  if (mesh.ends_meet()) return {.period = mesh.ways(), .filling = 2 * mesh.pipeline / mesh.ways()};
+  if (mesh.virtual_stages > 1) return {.period = mesh.pipeline, .filling = kRoundsToFill};
+  return {.filling = mesh.order == PipelineOrder::zero_bubble_h2 ? 2 * mesh.pipeline : mesh.pipeline};
+}
+
 // Whether what the job does is decided by times and sizes alone, and whether its passes are equal. A strategy that a
 // program registers may do something else in every fourth of them.
 bool can_repeat(const Job& job) {
@@ -40,10 +51,8 @@ bool can_repeat(const Job& job) {
 
 std::optional<FewerPasses> fewer_passes(const Job& job, int least) {
   if (!can_repeat(job)) return std::nullopt;
-  const int stages = job.mesh ? job.mesh->pipeline : 1;
-  const bool is_interleaved = job.mesh && job.mesh->virtual_stages > 1;
-  const int period = is_interleaved ? stages : 1;
-  const int fill = std::max(is_interleaved ? kRoundsToFill : stages, (least + period - 1) / period);
+  const auto [period, filling] = job.mesh ? rhythm_of(*job.mesh) : Rhythm{};
+  const int fill = std::max(filling, (least + period - 1) / period);
   const int passes = (fill + kPeriodsToSee) * period, all = passes_of(job);
   if (2 * passes > all) return std::nullopt;
   FewerPasses fewer{.scenario = job.scenario, .passes = passes, .of = all, .period = period};

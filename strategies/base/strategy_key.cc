@@ -175,6 +175,7 @@ const std::vector<std::string>& common_strategy_keys() {
                                               "scatter_gather",
                                               "overlap_gather",
                                               "replicate",
+                                              "overlap_experts",
                                               "shard_parameters",
                                               "distributed_optimizer",
                                               "data",

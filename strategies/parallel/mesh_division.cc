@@ -10,6 +10,7 @@
 #include "strategies/parallel/layout/layer_division.h"
 #include "strategies/parallel/layout/nearest_sizes.h"
 #include "strategies/parallel/layout/range.h"
+#include "strategies/parallel/layout/zero_bubble_schedule.h"
 
 namespace tandem {
 namespace {
@@ -28,30 +29,47 @@ std::optional<DivisionProblem> interleaving_problem(const ParallelOptions& optio
   return std::nullopt;
 }
 
-// Between the two parts of a backward pass, what gradients of weights read must stay.
-bool computes_products_of_weights_again(const DivisionRequest& request) {
-  const auto is_lost = [](const Layer& layer) {
-    return layer.again != Layer::Again::nothing && layer.parameters() > 0;
-  };
-  return request.settings.recomputed.any || std::ranges::any_of(request.model.layers, is_lost);
+std::optional<DivisionProblem> two_ways_problem(const ParallelOptions& options, std::string_view name) {
+  const int devices = options.pipeline, passes = options.micro_batches, least = 2 * devices;
+  if (options.ways() > 1 && devices % 2 != 0) {
+    return DivisionProblem{"strategy.pipeline", fmt::format("{} needs an even number of devices", name)};
+  }
+  if (passes >= least && passes % options.ways() == 0) return std::nullopt;
+  return DivisionProblem{
+      "strategy.micro_batches",
+      fmt::format("{} on {} devices needs at least {} micro-batches{}", name, devices, least,
+                  options.ways() > 1 ? ", an even number of them, because half of them enter from each end" : "")};
 }
 
 std::optional<DivisionProblem> order_problem(const DivisionRequest& request) {
   const ParallelOptions& options = request.options;
   if (options.order == PipelineOrder::one_forward_one_backward) return std::nullopt;
-  const char* const problem = options.pipeline == 1        ? "zero_bubble is for a pipeline of at least two devices"
-                              : options.virtual_stages > 1 ? "zero_bubble is for one stage on each device"
-                              : options.shard_parameters   ? "zero_bubble is for parameters that are whole"
-                              : computes_products_of_weights_again(request)
-                                  ? "zero_bubble keeps what gradients of weights read; only parts "
-                                    "without weights can be computed again, such as core_attn"
-                                  : nullptr;
-  return problem == nullptr ? std::nullopt : std::optional(DivisionProblem{"strategy.schedule", problem});
+  const std::string& name = name_of(options.order);
+  const bool has_own_stages = options.ends_meet() || options.order == PipelineOrder::zero_bubble_h2;
+  const char* const problem = options.pipeline == 1         ? "{} is for a pipeline of at least two devices"
+                              : !has_own_stages             ? nullptr
+                              : options.virtual_stages == 1 ? nullptr
+                              : options.ends_meet() ? "{} has two stages on each device; leave out virtual_stages"
+                                                    : "{} has one stage on each device; leave out virtual_stages";
+  const auto at_schedule = [&](std::string_view text) {
+    return DivisionProblem{"strategy.schedule", fmt::format(fmt::runtime(text), name)};
+  };
+  if (problem != nullptr) return at_schedule(problem);
+  if (options.shard_parameters) return at_schedule("{} is for parameters that are whole");
+  const bool is_dual_pipe = options.order == PipelineOrder::dual_pipe || options.order == PipelineOrder::dual_pipe_v;
+  return is_dual_pipe ? two_ways_problem(options, name) : std::nullopt;
 }
 
-// A strategy of one's own may order its passes otherwise.
-bool has_passes_of_weights(std::span<const PipelineAction> actions) {
-  return std::ranges::count(actions, PipelineAction::Pass::weights, &PipelineAction::pass) > 0;
+// Passes that take turns use parameters and gradients of two layers at a time.
+std::optional<DivisionProblem> overlap_problem(const ParallelOptions& options) {
+  if (!options.overlap_experts) return std::nullopt;
+  const bool is_usual = options.order == PipelineOrder::one_forward_one_backward;
+  const char* const problem = options.expert == 1          ? "nothing is exchanged without devices along expert"
+                              : options.shard_parameters   ? "is for parameters that are whole"
+                              : options.micro_batches == 1 ? "needs at least two micro-batches, whose passes take turns"
+                              : is_usual                   ? nullptr
+                                         : "is for the schedule 1f1b; dualpipe and dualpipe_v overlap by themselves";
+  return problem == nullptr ? std::nullopt : std::optional(DivisionProblem{"strategy.overlap_experts", problem});
 }
 
 std::optional<DivisionProblem> experts_problem(const Model& model, const ParallelOptions& options) {
@@ -66,12 +84,13 @@ std::optional<DivisionProblem> experts_problem(const Model& model, const Paralle
 }
 
 std::optional<DivisionProblem> sharding_problem(const Model& model, const ParallelOptions& options) {
-  const std::int64_t devices = std::int64_t{options.data} * options.context;
+  const std::int64_t devices = options.replicas();
   if (devices % options.replicate != 0) {
     return DivisionProblem{
         "strategy.replicate",
-        fmt::format("{} groups do not divide the {} devices of data {} x context {}; {}", options.replicate, devices,
-                    options.data, options.context, nearest_divisors(devices, options.replicate))};
+        fmt::format("{} groups do not divide the {} devices of data {} x context {}{}; {}", options.replicate, devices,
+                    options.data, options.context, options.ways() > 1 ? " x 2 ends" : "",
+                    nearest_divisors(devices, options.replicate))};
   }
   if (options.replicate > 1 && !options.distributed_optimizer && !options.shard_parameters) {
     return DivisionProblem{"strategy.replicate",
@@ -136,7 +155,8 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
   }
   if (auto found = interleaving_problem(options)) return found;
   if (auto found = order_problem(request)) return found;
-  if (options.order == PipelineOrder::zero_bubble && !has_passes_of_weights(schedule(0, options))) {
+  if (auto found = overlap_problem(options)) return found;
+  if (options.order != PipelineOrder::one_forward_one_backward && !has_passes_of_weights(schedule(0, options))) {
     return DivisionProblem{"strategy.schedule", "this strategy has an order of passes of its own"};
   }
   if (auto found = problem_at("strategy.tensor", tensor_problem(model, options.tensor))) return found;
@@ -153,8 +173,23 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
 }
 
 std::vector<PipelineAction> MeshDivision::schedule(int place, const ParallelOptions& options) const {
-  if (options.order == PipelineOrder::zero_bubble) return zero_bubble(place, options.pipeline, options.micro_batches);
-  return interleaved_one_forward_one_backward(place, options.pipeline, options.virtual_stages, options.micro_batches);
+  const int devices = options.pipeline, chunks = options.virtual_stages, passes = options.micro_batches;
+  switch (options.order) {
+    case PipelineOrder::one_forward_one_backward:
+      return options.overlap_experts ? alternating_one_forward_one_backward(place, devices, chunks, passes)
+                                     : interleaved_one_forward_one_backward(place, devices, chunks, passes);
+    case PipelineOrder::zero_bubble:
+      return zero_bubble(place, devices, chunks, passes);
+    case PipelineOrder::zero_bubble_h2:
+      return zero_bubble_h2(place, devices, passes);
+    case PipelineOrder::zero_bubble_v:
+      return zero_bubble_v(place, devices, passes);
+    case PipelineOrder::dual_pipe_v:
+      return dual_pipe_v(place, devices, passes);
+    case PipelineOrder::dual_pipe:
+      return dual_pipe(place, devices, passes);
+  }
+  TANDEM_UNREACHABLE("an order of passes");
 }
 
 std::vector<std::size_t> MeshDivision::first_layers(const Model& model, const ParallelOptions& options) const {
@@ -166,7 +201,7 @@ namespace {
 // Two buckets of parameters and two of their gradients are whole at a time, and a table that two layers share.
 void shard(const DivisionRequest& request, DeviceShare& share) {
   const auto& [model, settings, options] = request;
-  const std::int64_t devices = std::int64_t{options.data} * options.context;
+  const std::int64_t devices = options.replicas();
   share.parameters[0].parts = devices / options.replicate;
   share.parameters[1].parts = devices / options.expert;
   const auto stored_bytes = static_cast<std::int64_t>(size_of(settings.parameter_type()));
@@ -205,8 +240,8 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
                     .row_parts = division.divides_rows ? options.tensor : 1,
                     .key_parts = options.context};
   std::int64_t parameters = 0, of_experts = 0;
-  for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
-    const auto stage = static_cast<std::size_t>(chunk * options.pipeline + place);
+  for (int chunk = 0; chunk < options.chunks(); ++chunk) {
+    const auto stage = static_cast<std::size_t>(options.stage_of(place, chunk));
     DeviceShare::Stage& mine = share.stages.emplace_back();
     mine.live = live_micro_batches(actions, chunk);
     for (std::size_t i = first[stage]; i < first[stage + 1]; ++i) {
@@ -215,19 +250,18 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
       (division.expert > 1 && has_experts(model.layers[i]) ? of_experts : parameters) += count;
     }
     const bool is_last = static_cast<int>(stage) + 1 == options.stages();
-    if (is_last && stage > 0) parameters += tied_parameters(model, options.tensor);
+    if (is_last && stage > 0 && !options.ends_meet()) parameters += tied_parameters(model, options.tensor);
     for (const std::size_t boundary : {first[stage], first[stage + 1]}) {
       share.sent_together += sent_at(boundary, model, share) / options.context;
     }
   }
-  const std::int64_t replicas = std::int64_t{options.data} * options.context;
-  const std::int64_t shards = replicas / options.replicate;
+  const std::int64_t replicas = options.replicas(), shards = replicas / options.replicate;
   const bool divides_state = options.distributed_optimizer;
   share.parameters = {{.count = parameters, .state_parts = divides_state ? shards : 1},
                       {.count = of_experts, .state_parts = divides_state ? replicas / options.expert : 1}};
   share.divides_state = divides_state;
   if (options.shard_parameters) shard(request, share);
-  if (place == 0) {
+  if (place == 0 || (options.ways() > 1 && place + 1 == options.pipeline)) {
     const std::int64_t tokens = (model.input_elements + options.context - 1) / options.context;
     share.input = of_replica * tokens;
   }

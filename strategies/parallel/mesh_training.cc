@@ -23,22 +23,24 @@ MeshTraining::DeviceStep MeshTraining::make_step(const MeshMember& place) {
   const std::vector<Layer>& layers = model_.model().layers;
   const bool shares_weights =
       std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return layer.shared_weights; });
-  GroupCollectives* const ends = shares_weights ? layout_.ends_of(place) : nullptr;
+  // Where both ends are on one device, they have one table.
+  GroupCollectives* const ends = shares_weights && !options_.ends_meet() ? layout_.ends_of(place) : nullptr;
   DeviceStep local{.actions = division_.schedule(place.place.pipeline, options_), .device = place.device};
   std::vector<StagePart> parts;
-  for (int chunk = 0; chunk < options_.virtual_stages; ++chunk) {
-    const auto stage = static_cast<std::size_t>(chunk * options_.pipeline + place.place.pipeline);
+  for (int chunk = 0; chunk < options_.chunks(); ++chunk) {
+    const auto stage = static_cast<std::size_t>(options_.stage_of(place.place.pipeline, chunk));
     const Range range{.first = static_cast<std::int64_t>(first_layers_[stage]),
                       .count = static_cast<std::int64_t>(first_layers_[stage + 1] - first_layers_[stage])};
-    local.stages.push_back(
-        std::make_unique<Stage>(place, model_, options_, static_cast<int>(stage), range, ends, local.actions, chunk));
-    local.chunks.push_back(local.stages.back().get());
+    local.stages.push_back(std::make_unique<Stage>(layout_.with_groups_of(place, chunk), model_, options_, range, ends,
+                                                   local.actions, chunk));
+    local.in_order.push_back(local.stages.back().get());
     parts.push_back(local.stages.back()->part());
   }
+  std::ranges::sort(local.in_order, {}, &Stage::number);
   std::vector<std::unique_ptr<StageModel>> computations = model_.make_stages(*place.device, worker_.cpu(), parts);
   for (std::size_t i = 0; i < parts.size(); ++i) local.stages[i]->use(std::move(computations[i]), worker_.cpu());
   make_input(local, place.place);
-  const Tensor losses = local.stages.back()->losses();
+  const Tensor losses = local.in_order.back()->losses();
   if (losses && place.place.tensor == 0) {
     local.losses_at = losses_of_step_;
     losses_of_step_ += losses.element_count();
@@ -52,8 +54,8 @@ void MeshTraining::make_input(DeviceStep& local, const MeshPlace& place) {
                  .examples = rows.count,
                  .context_parts = options_.context,
                  .context_part = place.context,
-                 .has_inputs = local.stages.front()->is_first(),
-                 .has_labels = local.stages.back()->is_last()};
+                 .has_inputs = local.in_order.front()->is_first(),
+                 .has_labels = local.in_order.back()->is_last()};
   const Batch host = model_.host_batch(local.batch, worker_.cpu());
   if (!host.inputs && !host.labels) return;
   local.input.emplace(*local.device, host);
@@ -76,14 +78,35 @@ void MeshTraining::step(DeviceStep& local, int step, const Tensor& losses) {
     batch = local.input->arrive(step);
     local.input->fetch(step + 1, model_.host_batch(local.batch, worker_.cpu()));
   }
-  for (const auto& stage : local.stages) stage->begin_step(batch);
-  run_passes(local.actions, local.chunks);
+  for (Stage* const stage : local.in_order) stage->begin_step(batch);
+  run_passes(local);
   if (local.input) local.input->release(step);
-  for (const auto& stage : local.stages) stage->reduce_tied();
-  for (const auto& stage : local.stages) stage->update();
+  for (Stage* const stage : local.in_order) stage->reduce();
+  for (Stage* const stage : local.in_order) stage->update();
   if (local.losses_at < 0) return;
-  const Tensor mine = local.stages.back()->losses();
+  const Tensor mine = local.in_order.back()->losses();
   local.device->compute_stream().copy(losses.slice(local.losses_at, mine.element_count()), mine, Category::other);
+}
+
+// Passes that take turns are issued in parts, each until its next exchange with experts.
+void MeshTraining::run_passes(DeviceStep& local) {
+  const auto stage_of = [&](const PipelineAction& action) -> Stage& {
+    return *local.stages[static_cast<std::size_t>(action.chunk)];
+  };
+  for (std::size_t i = 0; i < local.actions.size(); ++i) {
+    const PipelineAction& action = local.actions[i];
+    Stage& stage = stage_of(action);
+    Stage::Progress progress = stage.begin(action, action.with_next);
+    bool has_more = stage.go_on(progress);
+    if (!action.with_next) continue;
+    const PipelineAction& next = local.actions[++i];
+    Stage& other = stage_of(next);
+    Stage::Progress beside = other.begin(next, true);
+    for (bool other_has_more = true; has_more || other_has_more;) {
+      if (other_has_more) other_has_more = other.go_on(beside);
+      if (has_more) has_more = stage.go_on(progress);
+    }
+  }
 }
 
 std::int64_t MeshTraining::most_parameters() const {

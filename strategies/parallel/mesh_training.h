@@ -25,8 +25,8 @@ class MeshTraining final : public DividedTraining {
  private:
   // What one device does in a step.
   struct DeviceStep {
-    std::vector<std::unique_ptr<Stage>> stages{};
-    std::vector<StageChunk*> chunks{};  // the stages
+    std::vector<std::unique_ptr<Stage>> stages{};  // by chunk
+    std::vector<Stage*> in_order{};                // the same, as the pipeline numbers them
     std::vector<PipelineAction> actions{};
     Device* device = nullptr;
     BatchPart batch{};
@@ -37,6 +37,7 @@ class MeshTraining final : public DividedTraining {
   DeviceStep make_step(const MeshMember& place);
   void make_input(DeviceStep& local, const MeshPlace& place);
   void step(DeviceStep& local, int step, const Tensor& losses);
+  void run_passes(DeviceStep& local);
 
   Worker& worker_;
   TrainableModel& model_;

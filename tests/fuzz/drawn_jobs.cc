@@ -79,6 +79,10 @@ Sharing drawn_mesh(Draws& draw, int devices) {
   }
   sharing.strategy += fmt::format(", data: {}, micro_batches: {}", devices, sharing.passes);
   if (draw.one_in(6)) sharing.strategy += ", virtual_stages: 2";
+  if (draw.one_in(3)) {
+    sharing.strategy +=
+        ", schedule: " + draw.word({"zero_bubble", "zero_bubble_h2", "zero_bubble_v", "dualpipe_v", "dualpipe"});
+  }
   if (draw.one_in(6)) sharing.strategy += ", distributed_optimizer: true";
   return sharing;
 }

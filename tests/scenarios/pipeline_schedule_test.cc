@@ -6,17 +6,20 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <span>
 #include <string>
 #include <tuple>
 
 #include "strategies/base/errors.h"
+#include "strategies/parallel/layout/parallel_options.h"
+#include "strategies/parallel/layout/zero_bubble_schedule.h"
 
 namespace tandem {
 namespace {
 
 constexpr auto kForward = PipelineAction::Pass::forward;
 constexpr auto kBackward = PipelineAction::Pass::backward;
+constexpr auto kInputs = PipelineAction::Pass::inputs;
 constexpr auto kWeights = PipelineAction::Pass::weights;
 
 // As figure 4 of PipeDream-2BW and figure 3 of Narayanan and others, arXiv:2104.04473, draw it.
@@ -47,87 +50,221 @@ TEST(OneForwardOneBackward, HoldsAtMostAsManyMicroBatchesAsStagesRemain) {
   }
 }
 
-// Plays the schedule with one unit of time for every pass of a stage; returns how long it takes, or -1 when nobody can
-// go on.
-int played(int devices, int micro_batches, int chunks = 1) {
+// What a play of the passes of all devices found. Times are in units of one pass.
+struct Played {
+  int time = 0;     // until the last pass ends; -1: somebody waits for ever
+  int waiting = 0;  // at most, of a device between its first and its last pass
+};
+
+// Where the stages of a device are.
+ParallelOptions placed(int devices, int chunks = 1, PipelineOrder order = PipelineOrder::one_forward_one_backward) {
+  return {.pipeline = devices, .virtual_stages = chunks, .order = order};
+}
+
+// Each pass takes one unit; `whole`: the units of a backward pass that computes the gradients of weights, too.
+template <typename Order>
+Played play(const ParallelOptions& options, Order order, int whole = 1) {
   std::vector<std::vector<PipelineAction>> schedules;
-  for (int device = 0; device < devices; ++device) {
-    schedules.push_back(interleaved_one_forward_one_backward(device, devices, chunks, micro_batches));
-  }
-  const int stages = devices * chunks;
+  for (int device = 0; device < options.pipeline; ++device) schedules.push_back(order(device));
+  std::map<std::tuple<PipelineAction::Pass, int, int, int>, int> ends;  // by pass, way, stage and micro-batch
   std::vector<std::size_t> next(schedules.size(), 0);
-  std::set<std::pair<int, int>> forward, backward;  // done: stage, micro-batch
-  const auto stage_of = [&](int device, const PipelineAction& action) { return action.chunk * devices + device; };
-  const auto can_run = [&](int device, const PipelineAction& action) {
-    const int stage = stage_of(device, action);
-    if (action.pass == kForward) return stage == 0 || forward.contains({stage - 1, action.micro_batch});
-    const bool has_gradient = stage + 1 == stages || backward.contains({stage + 1, action.micro_batch});
-    return has_gradient && forward.contains({stage, action.micro_batch});
+  std::vector<int> free(schedules.size(), 0), begun(schedules.size(), -1), busy(schedules.size(), 0);
+  const auto run = [&](int device) {
+    const auto index = static_cast<std::size_t>(device);
+    const PipelineAction action = schedules[index][next[index]];
+    const int stage = options.stage_of(device, action.chunk), way = options.ways() > 1 ? action.chunk : 0;
+    int ready = 0;
+    const auto follows = [&](PipelineAction::Pass pass, int of_stage) {
+      const auto found = ends.find({pass, way, of_stage, action.micro_batch});
+      if (found != ends.end()) ready = std::max(ready, found->second);
+      return found != ends.end();
+    };
+    const bool is_last = stage + 1 == options.stages();
+    const bool can_run = action.pass == kForward ? stage == 0 || follows(kForward, stage - 1)
+                         : action.pass == kWeights
+                             ? follows(kInputs, stage)
+                             : follows(kForward, stage) && (is_last || follows(kInputs, stage + 1));
+    if (!can_run) return false;
+    ++next[index];
+    const int units = action.pass == kBackward ? whole : 1, begin = std::max(free[index], ready);
+    if (begun[index] < 0) begun[index] = begin;
+    busy[index] += units;
+    free[index] = begin + units;
+    ends[{action.pass == kBackward ? kInputs : action.pass, way, stage, action.micro_batch}] = free[index];
+    return true;
   };
-  int time = 0;
-  for (; backward.size() < static_cast<std::size_t>(stages) * static_cast<std::size_t>(micro_batches); ++time) {
-    std::vector<int> running;
-    for (int device = 0; device < devices; ++device) {
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (int device = 0; device < options.pipeline; ++device) {
       const auto index = static_cast<std::size_t>(device);
-      if (next[index] < schedules[index].size() && can_run(device, schedules[index][next[index]])) {
-        running.push_back(device);
+      while (next[index] < schedules[index].size() && run(device)) goes_on = true;
+    }
+  }
+  Played played;
+  for (std::size_t i = 0; i < schedules.size(); ++i) {
+    if (next[i] < schedules[i].size()) return {.time = -1};
+    played.time = std::max(played.time, free[i]);
+    played.waiting = std::max(played.waiting, free[i] - begun[i] - busy[i]);
+  }
+  return played;
+}
+
+int played(int devices, int micro_batches, int chunks = 1) {
+  return play(placed(devices, chunks),
+              [&](int device) { return interleaved_one_forward_one_backward(device, devices, chunks, micro_batches); })
+      .time;
+}
+
+// Each micro-batch of each chunk goes forward, backward and, where it is left out, through the gradients of weights
+// once, in the order of the numbers.
+void expect_complete(std::span<const PipelineAction> actions, int chunks, int micro_batches) {
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    int forward = 0, backward = 0, weights = 0;
+    for (const PipelineAction& action : actions) {
+      if (action.chunk != chunk) continue;
+      if (action.pass == kForward) {
+        EXPECT_EQ(action.micro_batch, forward++);
+      }
+      if (action.pass == kBackward || action.pass == kInputs) {
+        EXPECT_EQ(action.micro_batch, backward++);
+      }
+      if (action.pass == kBackward || action.pass == kWeights) {
+        EXPECT_EQ(action.micro_batch, weights++);
       }
     }
-    if (running.empty()) return -1;
-    for (const int device : running) {
-      const auto index = static_cast<std::size_t>(device);
-      const PipelineAction action = schedules[index][next[index]++];
-      (action.pass == kForward ? forward : backward).insert({stage_of(device, action), action.micro_batch});
-    }
+    EXPECT_EQ(forward, micro_batches);
+    EXPECT_EQ(backward, micro_batches);
+    EXPECT_EQ(weights, micro_batches);
   }
-  return time;
+}
+
+int live_in_all(std::span<const PipelineAction> actions) {
+  return live_micro_batches(actions, 0) + live_micro_batches(actions, 1);
 }
 
 TEST(ZeroBubble, DelaysGradientsOfWeightsByThePlaceOfTheStage) {
-  EXPECT_EQ(zero_bubble(0, 2, 2),
+  EXPECT_EQ(zero_bubble(0, 2, 1, 2),
             (std::vector<PipelineAction>{
-                {kForward, 0}, {kForward, 1}, {kBackward, 0}, {kWeights, 0}, {kBackward, 1}, {kWeights, 1}}));
-  EXPECT_EQ(zero_bubble(1, 2, 2),
+                {kForward, 0}, {kForward, 1}, {kInputs, 0}, {kWeights, 0}, {kInputs, 1}, {kWeights, 1}}));
+  EXPECT_EQ(zero_bubble(1, 2, 1, 2),
             (std::vector<PipelineAction>{
-                {kForward, 0}, {kBackward, 0}, {kForward, 1}, {kBackward, 1}, {kWeights, 0}, {kWeights, 1}}));
+                {kForward, 0}, {kInputs, 0}, {kForward, 1}, {kInputs, 1}, {kWeights, 0}, {kWeights, 1}}));
 }
 
 // Three passes of one unit each: those of 1F1B are one and two units. The paper's table 2: (p - 1)(F + B - W) of
-// waiting with the memory of 1F1B.
+// waiting with the memory of 1F1B for ZB-H1, none with twice as much for ZB-H2.
 TEST(ZeroBubble, WaitsForOneUnitAStageAndKeepsNoMoreMicroBatches) {
   for (int stages = 2; stages <= 8; ++stages) {
     for (int micro_batches = 2 * stages; micro_batches <= 20; ++micro_batches) {
-      std::vector<std::vector<PipelineAction>> schedules;
+      const auto h1 = [&](int stage) { return zero_bubble(stage, stages, 1, micro_batches); };
+      const auto h2 = [&](int stage) { return zero_bubble_h2(stage, stages, micro_batches); };
       for (int stage = 0; stage < stages; ++stage) {
-        schedules.push_back(zero_bubble(stage, stages, micro_batches));
-        EXPECT_LE(live_micro_batches(schedules.back()), stages);
-        EXPECT_EQ(schedules.back().size(), static_cast<std::size_t>(3 * micro_batches));
+        expect_complete(h1(stage), 1, micro_batches);
+        expect_complete(h2(stage), 1, micro_batches);
+        EXPECT_LE(live_micro_batches(h1(stage)), stages);
+        EXPECT_LE(live_micro_batches(h2(stage)), 2 * stages - 1);
       }
-      std::map<std::tuple<PipelineAction::Pass, int, int>, int> ends;  // by pass, stage and micro-batch
-      std::vector<std::size_t> next(schedules.size(), 0);
-      std::vector<int> free(schedules.size(), 0);
-      int last = 0;
-      for (bool goes_on = true; goes_on;) {
-        goes_on = false;
-        for (int stage = 0; stage < stages; ++stage) {
-          const auto index = static_cast<std::size_t>(stage);
-          for (; next[index] < schedules[index].size(); ++next[index]) {
-            const auto [pass, micro_batch, chunk] = schedules[index][next[index]];
-            const int neighbour = pass == kForward ? stage - 1 : stage + 1;
-            int ready = 0;
-            if (pass != kWeights && neighbour >= 0 && neighbour < stages) {
-              const auto found = ends.find({pass, neighbour, micro_batch});
-              if (found == ends.end()) break;
-              ready = found->second;
-            }
-            free[index] = std::max(free[index], ready) + 1;
-            ends[{pass, stage, micro_batch}] = free[index];
-            last = std::max(last, free[index]);
-            goes_on = true;
+      EXPECT_EQ(play(placed(stages), h1).time, 3 * micro_batches + stages - 1) << stages << " " << micro_batches;
+      EXPECT_EQ(play(placed(stages), h1).waiting, stages - 1);
+      EXPECT_EQ(play(placed(stages), h2).waiting, 0) << stages << " " << micro_batches;
+    }
+  }
+}
+
+// With two stages a device the bubble is a third of that of interleaved 1F1B.
+TEST(ZeroBubble, GoesWithSeveralStagesOfADevice) {
+  for (const int devices : {2, 3, 4, 8}) {
+    for (const int chunks : {2, 3}) {
+      for (int rounds = 2; rounds <= 4; ++rounds) {
+        const int micro_batches = rounds * devices;
+        const auto order = [&](int device) { return zero_bubble(device, devices, chunks, micro_batches); };
+        for (int device = 0; device < devices; ++device) expect_complete(order(device), chunks, micro_batches);
+        EXPECT_EQ(play(placed(devices, chunks), order).time, 3 * micro_batches * chunks + devices - 1);
+      }
+    }
+  }
+}
+
+// The paper's section 6: no waiting, with the memory of 1F1B, which is `devices` micro-batches of two stages, and at
+// most one of one stage more.
+TEST(ZeroBubble, WaitsForNothingWhereItsStagesFormAV) {
+  for (int devices = 2; devices <= 8; ++devices) {
+    for (int micro_batches = 1; micro_batches <= 20; ++micro_batches) {
+      const auto order = [&](int device) { return zero_bubble_v(device, devices, micro_batches); };
+      const Played result = play(placed(devices, 1, PipelineOrder::zero_bubble_v), order);
+      EXPECT_GT(result.time, 0) << devices << " " << micro_batches;
+      if (micro_batches >= 2 * devices - 1) {
+        EXPECT_EQ(result.waiting, 0) << devices << " " << micro_batches;
+      }
+      for (int device = 0; device < devices; ++device) {
+        expect_complete(order(device), 2, micro_batches);
+        EXPECT_LE(live_in_all(order(device)), 2 * devices + 1);
+      }
+    }
+  }
+}
+
+// The table in arXiv:2412.19437: DualPipe waits for (p / 2 - 1)(F&B + B - 3W), keeps two copies of the parameters and
+// the activations of p + 1 micro-batches. Here F = W = 1, and passes that take turns take as long as one after the
+// other.
+TEST(DualPipe, KeepsOneMoreMicroBatchThan1F1B) {
+  for (const int devices : {2, 4, 6, 8}) {
+    for (int micro_batches = 2 * devices; micro_batches <= 2 * devices + 12; micro_batches += 2) {
+      const auto order = [&](int device) { return dual_pipe(device, devices, micro_batches); };
+      const Played result = play(placed(devices, 1, PipelineOrder::dual_pipe), order, 2);
+      EXPECT_GT(result.time, 0) << devices << " " << micro_batches;
+      EXPECT_LE(result.waiting, 2 * (devices / 2 - 1)) << devices << " " << micro_batches;
+      for (int device = 0; device < devices; ++device) {
+        expect_complete(order(device), 2, micro_batches / 2);
+        EXPECT_LE(live_in_all(order(device)), devices + 1);
+        EXPECT_EQ(order(device).size(), order(devices - 1 - device).size());
+      }
+    }
+  }
+}
+
+TEST(DualPipe, GoesWithOneCopyOfTheParametersInAV) {
+  for (int devices = 1; devices <= 8; ++devices) {
+    for (int micro_batches = 2 * devices; micro_batches <= 2 * devices + 12; ++micro_batches) {
+      const auto order = [&](int device) { return dual_pipe_v(device, devices, micro_batches); };
+      const Played result = play(placed(devices, 1, PipelineOrder::dual_pipe_v), order, 2);
+      EXPECT_GT(result.time, 0) << devices << " " << micro_batches;
+      EXPECT_LE(result.waiting, 2 * (devices - 1)) << devices << " " << micro_batches;
+      for (int device = 0; device < devices; ++device) {
+        expect_complete(order(device), 2, micro_batches);
+        EXPECT_LE(live_in_all(order(device)), 2 * devices + 1);
+      }
+    }
+  }
+}
+
+// No pass takes turns with one of its own micro-batch in the same stage, and nobody waits for ever.
+TEST(Alternating, PutsOneMoreForwardPassFirst) {
+  for (const int devices : {1, 2, 3, 4, 8}) {
+    for (const int chunks : {1, 2, 3}) {
+      for (int rounds = 1; rounds <= 4; ++rounds) {
+        const int micro_batches = rounds * devices;
+        const auto order = [&](int device) {
+          return alternating_one_forward_one_backward(device, devices, chunks, micro_batches);
+        };
+        EXPECT_GT(play(placed(devices, chunks), order, 2).time, 0) << devices << " " << chunks << " " << rounds;
+        for (int device = 0; device < devices; ++device) {
+          const std::vector<PipelineAction> actions = order(device);
+          expect_complete(actions, chunks, micro_batches);
+          int pairs = 0;
+          for (std::size_t i = 0; i + 1 < actions.size(); ++i) {
+            if (!actions[i].with_next) continue;
+            ++pairs;
+            EXPECT_EQ(actions[i].pass, kForward);
+            EXPECT_EQ(actions[i + 1].pass, kBackward);
+            EXPECT_NE(std::pair(actions[i].micro_batch, actions[i].chunk),
+                      std::pair(actions[i + 1].micro_batch, actions[i + 1].chunk));
+          }
+          if (device + 1 == devices && chunks == 1) {
+            EXPECT_EQ(pairs, micro_batches - 1);
           }
         }
       }
-      EXPECT_EQ(last, 3 * micro_batches + stages - 1) << stages << " " << micro_batches;
     }
   }
 }

@@ -88,6 +88,15 @@ TEST(SteadyState, InterleavedStagesRepeatARoundOfMicroBatches) {
                        10);
 }
 
+TEST(SteadyState, GradientsOfWeightsThatArePassesOfTheirOwn) {
+  for (const char* schedule : {"zero_bubble", "zero_bubble_h2", "zero_bubble_v", "dualpipe_v", "dualpipe"}) {
+    expect_equal_reports(
+        {.strategy = fmt::format("{{name: mesh, tensor: 2, pipeline: 4, micro_batches: 64, schedule: {}}}", schedule),
+         .workload = "batch: 64"},
+        56);
+  }
+}
+
 TEST(SteadyState, PassesThatAccumulateGradients) {
   for (const char* strategy : {"mirrored", "fully_sharded"}) {
     expect_equal_reports(

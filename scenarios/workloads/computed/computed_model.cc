@@ -71,7 +71,7 @@ std::optional<DivisionProblem> tied_table_problem(const Model& model, const Para
 
 std::optional<DivisionProblem> computed_division_problem(const Model& model, const ParallelOptions& options) {
   if (auto problem = tied_table_problem(model, options)) return problem;
-  if (options.order == PipelineOrder::zero_bubble) {
+  if (options.order != PipelineOrder::one_forward_one_backward) {
     return DivisionProblem{"strategy.schedule",
                            "layers that are computed need 1f1b: gradients of their weights are not "
                            "kept for later"};

@@ -47,14 +47,33 @@ GroupCollectives* MeshLayout::group(const std::vector<int>& ranks) {
 }
 
 MeshGroups MeshLayout::groups_of(int rank) {
-  // Devices along data x context are divided into groups of neighbours, and also into groups that have one member of
-  // each such group.
   const std::vector<int> replicas = mesh_.group(rank, kData);
-  const int place = mesh_.coordinate(rank, kData);
   const auto neighbours = [&](int count) {
-    const auto first = replicas.begin() + place / count * count;
+    const auto first = replicas.begin() + mesh_.coordinate(rank, kData) / count * count;
     return group(std::vector<int>(first, first + count));
   };
+  MeshGroups groups{.tensor = group(mesh_.communicator(rank, kTensor)),
+                    .context = options_.context > 1 ? neighbours(options_.context) : nullptr,
+                    .experts = options_.expert > 1 ? neighbours(options_.expert) : nullptr,
+                    .activations = &mesh_.communicator(rank, kPipeline)};
+  groups.gradients = groups.activations;
+  const int place = mesh_.coordinate(rank, kPipeline), mine = options_.stage_of(place, 0);
+  // Two devices that share two stages make the groups of these in one order.
+  if (options_.ways() > 1) set_groups_of_parameters(rank, std::min(mine, options_.stage_of(place, 1)), groups);
+  set_groups_of_parameters(rank, mine, groups);
+  if (options_.chunks() == 1) return groups;
+  std::vector<DeviceId> backwards;
+  for (const int member : mesh_.group(rank, kPipeline)) backwards.push_back(mesh_.device(member));
+  std::reverse(backwards.begin(), backwards.end());
+  groups.gradients = &worker_.communicator(backwards);
+  return groups;
+}
+
+// Devices with the same parameters are divided into groups of neighbours, and also into groups that have one member of
+// each such group.
+void MeshLayout::set_groups_of_parameters(int rank, int stage, MeshGroups& groups) {
+  const std::vector<int> replicas = replicas_of(rank, stage);
+  const int place = static_cast<int>(std::ranges::find(replicas, rank) - replicas.begin());
   const auto one_of_each = [&](int count) {
     std::vector<int> ranks;
     for (std::size_t i = static_cast<std::size_t>(place % count); i < replicas.size();
@@ -63,25 +82,34 @@ MeshGroups MeshLayout::groups_of(int rank) {
     }
     return group(ranks);
   };
-  MeshGroups groups{.data = group(mesh_.communicator(rank, kData)),
-                    .tensor = group(mesh_.communicator(rank, kTensor)),
-                    .context = options_.context > 1 ? neighbours(options_.context) : nullptr,
-                    .experts = options_.expert > 1 ? neighbours(options_.expert) : nullptr,
-                    .expert_data = options_.expert > 1 ? one_of_each(options_.expert) : nullptr,
-                    .activations = &mesh_.communicator(rank, kPipeline)};
-  groups.shards = groups.data;
-  if (options_.replicate > 1) {
-    const int shards = options_.data * options_.context / options_.replicate;
-    groups.shards = neighbours(shards);
-    groups.copies = one_of_each(shards);
+  groups.data = groups.shards = group(replicas);
+  groups.expert_data = options_.expert > 1 ? one_of_each(options_.expert) : nullptr;
+  if (options_.replicate == 1) return;
+  const auto shards = static_cast<int>(replicas.size()) / options_.replicate;
+  const auto first = replicas.begin() + place / shards * shards;
+  groups.shards = group(std::vector<int>(first, first + shards));
+  groups.copies = one_of_each(shards);
+}
+
+// Where a stage is on two devices of a pipeline, those that have it as their first one precede the others.
+std::vector<int> MeshLayout::replicas_of(int rank, int stage) const {
+  if (options_.ways() == 1) return mesh_.group(rank, kData);
+  const std::vector<int> pipeline = mesh_.group(rank, kPipeline);
+  std::vector<int> replicas;
+  for (int chunk = 0; chunk < options_.ways(); ++chunk) {
+    const int peer = pipeline[static_cast<std::size_t>(options_.place_of(stage, chunk))];
+    const std::vector<int> more = mesh_.group(peer, kData);
+    replicas.insert(replicas.end(), more.begin(), more.end());
   }
-  groups.gradients = groups.activations;
-  if (options_.virtual_stages == 1) return groups;
-  std::vector<DeviceId> backwards;
-  for (const int member : mesh_.group(rank, kPipeline)) backwards.push_back(mesh_.device(member));
-  std::reverse(backwards.begin(), backwards.end());
-  groups.gradients = &worker_.communicator(backwards);
-  return groups;
+  return replicas;
+}
+
+MeshMember MeshLayout::with_groups_of(const MeshMember& member, int chunk) {
+  MeshMember with = member;
+  if (options_.ways() > 1) {
+    set_groups_of_parameters(member.rank, options_.stage_of(member.place.pipeline, chunk), with.groups);
+  }
+  return with;
 }
 
 GroupCollectives* MeshLayout::ends_of(const MeshMember& member) {
@@ -90,23 +118,6 @@ GroupCollectives* MeshLayout::ends_of(const MeshMember& member) {
   if (!is_end || members.size() == 1) return nullptr;
   const std::array ends{mesh_.device(members.front()), mesh_.device(members.back())};
   return group(worker_.communicator(ends));
-}
-
-void run_passes(std::span<const PipelineAction> actions, std::span<StageChunk* const> chunks) {
-  for (const PipelineAction& action : actions) {
-    StageChunk& chunk = *chunks[static_cast<std::size_t>(action.chunk)];
-    switch (action.pass) {
-      case PipelineAction::Pass::forward:
-        chunk.forward(action.micro_batch);
-        break;
-      case PipelineAction::Pass::backward:
-        chunk.backward(action.micro_batch);
-        break;
-      case PipelineAction::Pass::weights:
-        chunk.weights(action.micro_batch);
-        break;
-    }
-  }
 }
 
 }  // namespace tandem

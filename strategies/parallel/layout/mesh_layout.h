@@ -19,7 +19,7 @@ struct MeshPlace {
   int data = 0, context = 0, tensor = 0, pipeline = 0;
 };
 struct MeshGroups {
-  GroupCollectives* data = nullptr;  // along data x context: whoever has the same parameters
+  GroupCollectives* data = nullptr;  // along data x context x ways: whoever has the same parameters
   // Those of them that divide what they have, and those that have the same part: null with one group of them.
   GroupCollectives* shards = nullptr;
   GroupCollectives* copies = nullptr;
@@ -45,6 +45,8 @@ class MeshLayout {
   MeshLayout(Worker& worker, const ParallelOptions& options);
 
   const std::vector<MeshMember>& members() const { return members_; }  // one for each of this worker's devices that run
+  // Returns the member with the groups of its stage number `chunk`. They differ where a stage is on two devices.
+  MeshMember with_groups_of(const MeshMember& member, int chunk);
   // Returns the group of the first and the last device of the member's pipeline, if the member's is one of them and
   // they differ; else null.
   GroupCollectives* ends_of(const MeshMember& member);
@@ -53,6 +55,8 @@ class MeshLayout {
   GroupCollectives* group(Communicator& communicator);
   GroupCollectives* group(const std::vector<int>& ranks);
   MeshGroups groups_of(int rank);
+  std::vector<int> replicas_of(int rank, int stage) const;
+  void set_groups_of_parameters(int rank, int stage, MeshGroups& groups);
 
   Worker& worker_;
   ParallelOptions options_;
@@ -60,19 +64,5 @@ class MeshLayout {
   std::map<Communicator*, std::unique_ptr<GroupCollectives>> groups_;
   std::vector<MeshMember> members_;
 };
-
-// A stage: a device's part of some consecutive layers.
-class StageChunk {
- public:
-  virtual ~StageChunk() = default;
-  virtual void forward(int micro_batch) = 0;
-  // The pass of the last micro-batch completes the gradients, unless weights() does.
-  virtual void backward(int micro_batch) = 0;
-  // The gradients of weights, where schedules have such passes.
-  virtual void weights(int micro_batch) = 0;
-};
-
-// Issues the passes of a step in their order. `chunks` are the device's stages.
-void run_passes(std::span<const PipelineAction> actions, std::span<StageChunk* const> chunks);
 
 }  // namespace tandem

@@ -2,10 +2,41 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "strategies/base/errors.h"
 #include "strategies/parallel/layout/nearest_sizes.h"
 
 namespace tandem {
+
+const std::vector<std::pair<std::string, PipelineOrder>>& pipeline_orders() {
+  static const std::vector<std::pair<std::string, PipelineOrder>> orders = {
+      {"1f1b", PipelineOrder::one_forward_one_backward},   {"zero_bubble", PipelineOrder::zero_bubble},
+      {"zero_bubble_h2", PipelineOrder::zero_bubble_h2},   {"zero_bubble_v", PipelineOrder::zero_bubble_v},
+      {"dualpipe_v", PipelineOrder::dual_pipe_v},          {"dualpipe", PipelineOrder::dual_pipe}};
+  return orders;
+}
+
+const std::string& name_of(PipelineOrder order) {
+  const auto& orders = pipeline_orders();
+  return std::ranges::find(orders, order, &std::pair<std::string, PipelineOrder>::second)->first;
+}
+
+bool ParallelOptions::ends_meet() const {
+  return order == PipelineOrder::zero_bubble_v || order == PipelineOrder::dual_pipe_v ||
+         order == PipelineOrder::dual_pipe;
+}
+
+int ParallelOptions::stage_of(int place, int chunk) const {
+  if (!ends_meet()) return chunk * pipeline + place;
+  return chunk == 0 ? place : stages() - 1 - place;
+}
+
+int ParallelOptions::place_of(int stage, int chunk) const {
+  if (!ends_meet()) return stage % pipeline;
+  const bool is_on_way_back = ways() == 2 ? chunk == 1 : stage >= pipeline;
+  return is_on_way_back ? stages() - 1 - stage : stage;
+}
 
 void check_interleaving(const ParallelOptions& options) {
   if (options.virtual_stages == 1) return;

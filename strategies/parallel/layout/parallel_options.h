@@ -2,12 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "strategies/base/strategy_key.h"
 #include "strategies/parallel/layout/pipeline_schedule.h"
 
 namespace tandem {
+
+// The words for orders of passes in scenarios and messages, the usual one first.
+const std::vector<std::pair<std::string, PipelineOrder>>& pipeline_orders();
+const std::string& name_of(PipelineOrder order);
 
 struct ParallelOptions {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis of the mesh
@@ -16,9 +22,11 @@ struct ParallelOptions {
   int per_worker = 1;                      // devices of a worker, whose ranks are neighbours
   int joined = 0;                          // neighbours that need no network among them; 0: all devices
   int micro_batches = 1;                   // parts of a replica's batch, which go through the pipeline one by one
-  int virtual_stages = 1;                  // stages of each device of a pipeline, which take turns on it
+  int virtual_stages = 1;                  // stages of each device of a pipeline, where the order leaves it open
   std::vector<int> stage_blocks{};         // of each stage, in order: its blocks; empty: equally many
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
+  // Whether exchanges with experts in a forward pass are hidden by a backward pass, and the other way round.
+  bool overlap_experts = false;
   std::int64_t batch = 1;  // rows of a step, for all replicas together
   // Whether each tensor-parallel device of a stage sends only its part of a matrix that all of them have, and the
   // devices of the next stage gather the parts; otherwise each sends the whole matrix.
@@ -31,7 +39,18 @@ struct ParallelOptions {
   int replicate = 1;     // groups of devices with the same parameters, each of which divides what they divide
   StrategyValues own{};  // of the strategy's own keys (StrategyInfo::keys)
 
-  int stages() const { return pipeline * virtual_stages; }
+  // Whether each device has two stages, those of places `place` from either end of the pipeline, so that the first and
+  // the last stage are on one device. Otherwise device d has the stages d, d + pipeline and so on.
+  bool ends_meet() const;
+  // The ends from which micro-batches enter the pipeline. From two of them: half of the micro-batches from each, and
+  // every stage is on two devices, as chunk 0 of one and as chunk 1 of the other.
+  int ways() const { return order == PipelineOrder::dual_pipe ? 2 : 1; }
+  int chunks() const { return ends_meet() ? 2 : virtual_stages; }  // stages of each device, which take turns on it
+  int stages() const { return pipeline * chunks() / ways(); }      // that differ
+  int stage_of(int place, int chunk) const;                        // of the device at a place of the pipeline
+  int place_of(int stage, int chunk) const;  // of the device with that stage, as its chunk if it is on several
+  int micro_batches_of_chunk() const { return micro_batches / ways(); }
+  int replicas() const { return data * context * ways(); }  // devices with the same parameters
   std::int64_t devices() const { return std::int64_t{data} * context * tensor * pipeline; }
 };
 

@@ -10,14 +10,17 @@
 
 namespace tandem {
 
+bool has_passes_of_weights(std::span<const PipelineAction> actions) {
+  return std::ranges::count(actions, PipelineAction::Pass::weights, &PipelineAction::pass) > 0;
+}
+
 int live_micro_batches(std::span<const PipelineAction> actions, int chunk) {
   using Pass = PipelineAction::Pass;
-  const bool has_weights = std::ranges::count(actions, Pass::weights, &PipelineAction::pass) > 0;
   int live = 0, most = 0;
   for (const PipelineAction& action : actions) {
     if (action.chunk != chunk) continue;
     if (action.pass == Pass::forward) ++live;
-    if (action.pass == (has_weights ? Pass::weights : Pass::backward)) --live;
+    if (action.pass == Pass::backward || action.pass == Pass::weights) --live;
     most = std::max(most, live);
   }
   return most;
@@ -38,45 +41,61 @@ std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int 
   return actions;
 }
 
-std::vector<PipelineAction> zero_bubble(int stage, int stages, int micro_batches) {
+namespace {
+
+void check_rounds(int device, int devices, int micro_batches) {
+  TANDEM_REQUIRE(device >= 0 && device < devices && micro_batches >= 1 && micro_batches % devices == 0,
+                 "micro-batches that do not go through the pipeline in rounds");
+}
+
+// Returns `warm_up` forward passes, then one forward and one backward pass in turn, then the other backward passes.
+std::vector<PipelineAction> in_turn(const RoundsOfPasses& rounds, int warm_up, bool alternate) {
   std::vector<PipelineAction> actions;
-  for (const PipelineAction& action : one_forward_one_backward(stage, stages, micro_batches)) {
-    actions.push_back(action);
-    const int ready = action.micro_batch - stage;
-    const bool is_backward = action.pass == PipelineAction::Pass::backward;
-    if (is_backward && ready >= 0) actions.push_back({PipelineAction::Pass::weights, ready});
+  for (int i = 0; i < warm_up; ++i) actions.push_back(rounds.forward(i));
+  for (int i = warm_up; i < rounds.passes(); ++i) {
+    actions.push_back(rounds.forward(i));
+    actions.back().with_next = alternate;
+    actions.push_back(rounds.backward(i - warm_up));
   }
-  for (int i = std::max(0, micro_batches - stage); i < micro_batches; ++i) {
-    actions.push_back({PipelineAction::Pass::weights, i});
-  }
+  for (int i = rounds.passes() - warm_up; i < rounds.passes(); ++i) actions.push_back(rounds.backward(i));
   return actions;
 }
 
-// Numbers both passes of all stages of the device in their order: a round of micro-batches goes through chunk 0, then
-// through chunk 1, and so on; the backward passes take the chunks in the opposite order.
+int interleaved_warm_up(int device, const RoundsOfPasses& rounds) {
+  if (rounds.micro_batches == rounds.devices) return rounds.passes();
+  return std::min(rounds.passes(), 2 * (rounds.devices - device - 1) + (rounds.chunks - 1) * rounds.devices);
+}
+
+}  // namespace
+
+PipelineAction RoundsOfPasses::forward(int number) const {
+  return {.pass = PipelineAction::Pass::forward,
+          .micro_batch = number / (devices * chunks) * devices + number % devices,
+          .chunk = number % (devices * chunks) / devices};
+}
+
+PipelineAction RoundsOfPasses::backward(int number) const {
+  PipelineAction action = forward(number);
+  action.pass = PipelineAction::Pass::backward;
+  action.chunk = chunks - 1 - action.chunk;
+  return action;
+}
+
 std::vector<PipelineAction> interleaved_one_forward_one_backward(int device, int devices, int chunks,
                                                                  int micro_batches) {
   if (chunks == 1) return one_forward_one_backward(device, devices, micro_batches);
-  TANDEM_REQUIRE(device >= 0 && device < devices && micro_batches >= 1 && micro_batches % devices == 0,
-                 "micro-batches that do not go through the pipeline in rounds");
-  const int passes = micro_batches * chunks;
-  const auto action = [&](PipelineAction::Pass pass, int number) {
-    const int chunk = number % (devices * chunks) / devices;
-    const bool is_forward = pass == PipelineAction::Pass::forward;
-    return PipelineAction{.pass = pass,
-                          .micro_batch = number / (devices * chunks) * devices + number % devices,
-                          .chunk = is_forward ? chunk : chunks - 1 - chunk};
-  };
-  const int warm_up =
-      micro_batches == devices ? passes : std::min(passes, 2 * (devices - device - 1) + (chunks - 1) * devices);
-  std::vector<PipelineAction> actions;
-  for (int i = 0; i < warm_up; ++i) actions.push_back(action(PipelineAction::Pass::forward, i));
-  for (int i = warm_up; i < passes; ++i) {
-    actions.push_back(action(PipelineAction::Pass::forward, i));
-    actions.push_back(action(PipelineAction::Pass::backward, i - warm_up));
-  }
-  for (int i = passes - warm_up; i < passes; ++i) actions.push_back(action(PipelineAction::Pass::backward, i));
-  return actions;
+  check_rounds(device, devices, micro_batches);
+  const RoundsOfPasses rounds{.devices = devices, .chunks = chunks, .micro_batches = micro_batches};
+  return in_turn(rounds, interleaved_warm_up(device, rounds), false);
+}
+
+std::vector<PipelineAction> alternating_one_forward_one_backward(int device, int devices, int chunks,
+                                                                 int micro_batches) {
+  if (chunks > 1) check_rounds(device, devices, micro_batches);
+  // With one chunk, rounds are of one micro-batch, so that their number need not be a multiple.
+  const RoundsOfPasses rounds{.devices = chunks == 1 ? 1 : devices, .chunks = chunks, .micro_batches = micro_batches};
+  const int warm_up = chunks == 1 ? devices - device - 1 : interleaved_warm_up(device, rounds);
+  return in_turn(rounds, std::min(rounds.passes(), warm_up + 1), true);
 }
 
 // best[s][l] is the least possible cost of the most expensive stage when the first l layers form s stages.

@@ -8,12 +8,25 @@
 namespace tandem {
 
 struct PipelineAction {
-  // weights: the gradients of weights, where `backward` passes leave them out.
-  enum class Pass : std::uint8_t { forward, backward, weights };
+  // inputs: the part of a backward pass that other stages wait for; the gradients of weights follow later, as
+  // `weights`.
+  enum class Pass : std::uint8_t { forward, backward, inputs, weights };
   Pass pass = Pass::forward;
   int micro_batch = 0;
-  int chunk = 0;  // which of the device's stages: 0 is the first one
+  int chunk = 0;           // which of the device's stages: 0 is the first one
+  bool with_next = false;  // takes turns with the next action, whose work hides the exchanges of this one
   bool operator==(const PipelineAction&) const = default;
+};
+
+// The passes of a device with several stages in the order in which micro-batches meet them: rounds of `devices`
+// micro-batches go through chunk 0, then through chunk 1, and so on; backward they take the chunks in the opposite
+// order.
+struct RoundsOfPasses {
+  int devices = 1, chunks = 1, micro_batches = 1;
+
+  int passes() const { return micro_batches * chunks; }  // in one direction
+  PipelineAction forward(int number) const;
+  PipelineAction backward(int number) const;
 };
 
 // One forward, one backward (PipeDream-flush: Narayanan and others, "Memory-Efficient Pipeline-Parallel DNN Training",
@@ -29,14 +42,24 @@ std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int 
 std::vector<PipelineAction> interleaved_one_forward_one_backward(int device, int devices, int chunks,
                                                                  int micro_batches);
 
-// The same, where gradients of weights are passes of their own, which fill the time that stages would wait (ZB-H1: Qi
-// and others, "Zero Bubble Pipeline Parallelism", arXiv:2401.10241). Stage s computes those of a micro-batch once `s`
-// more have gone backward. As many micro-batches are under way as in the first stage of one_forward_one_backward().
-std::vector<PipelineAction> zero_bubble(int stage, int stages, int micro_batches);
+// Both of them where each forward pass takes turns with the backward pass that follows it, so that the exchanges of one
+// are hidden by the work of the other (Megatron-LM's --overlap-moe-expert-parallel-comm). One more forward pass
+// precedes the first backward pass, because no pass can hide those of its own micro-batch.
+std::vector<PipelineAction> alternating_one_forward_one_backward(int device, int devices, int chunks,
+                                                                 int micro_batches);
 
-// The order of the passes of a pipeline.
-enum class PipelineOrder : std::uint8_t { one_forward_one_backward, zero_bubble };
+// The order of the passes of a pipeline: see the functions of these names, here and in zero_bubble_schedule.h.
+enum class PipelineOrder : std::uint8_t {
+  one_forward_one_backward,
+  zero_bubble,
+  zero_bubble_h2,
+  zero_bubble_v,
+  dual_pipe_v,
+  dual_pipe
+};
 
+// Returns whether the gradients of weights are passes of their own.
+bool has_passes_of_weights(std::span<const PipelineAction> actions);
 // The largest number of micro-batches of a chunk that are between their first and their last pass at the same time.
 int live_micro_batches(std::span<const PipelineAction> actions, int chunk = 0);
 

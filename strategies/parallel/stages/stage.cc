@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "strategies/cross_device/host_values.h"
 #include "strategies/parallel/stages/sharded_stage_parameters.h"
@@ -26,25 +27,25 @@ std::int64_t shared_elements(const Model& model, int parts, int part) {
 
 }  // namespace
 
-Stage::Stage(const MeshMember& member, const TrainableModel& model, const ParallelOptions& options, int stage,
-             Range layers, GroupCollectives* ends, std::span<const PipelineAction> actions, int chunk)
+Stage::Stage(const MeshMember& member, const TrainableModel& model, const ParallelOptions& options, Range layers,
+             GroupCollectives* ends, std::span<const PipelineAction> actions, int chunk)
     : device_(*member.device),
       model_(model),
       settings_(model.settings()),
       options_(options),
       member_(member),
       division_(layer_division(settings_, options)),
-      stage_(stage),
+      chunk_(chunk),
+      stage_(options.stage_of(member.place.pipeline, chunk)),
       layers_(layers),
       ends_(ends),
       live_(live_micro_batches(actions, chunk)),
-      defers_weights_(std::ranges::count(actions, PipelineAction::Pass::weights, &PipelineAction::pass) > 0),
       rows_(part_of(options.batch, options.data, member.place.data)) {
   shared_ = ends == nullptr ? 0 : shared_elements(model.model(), options.tensor, member.place.tensor);
   tied_ = is_last() ? shared_ : 0;
   make_parts();
   if (of_rows_ > 0 && model.has_values()) row_sums_ = device_.allocate(settings_.parameter_type(), {of_rows_});
-  for (int i = 0; i < options.micro_batches; ++i) make_exchanges(pass(i).examples);
+  for (int i = 0; i < options.micro_batches_of_chunk(); ++i) make_exchanges(pass(i).examples);
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.parameter_type()));
   GradientBuckets buckets(parts_, of_experts_,
                           {.elements = is_first() || is_last() ? shared_ : 0, .is_copy = tied_ > 0}, member.groups,
@@ -57,7 +58,8 @@ Stage::Stage(const MeshMember& member, const TrainableModel& model, const Parall
   if (options.shard_parameters) {
     parameters_ = std::make_unique<ShardedStageParameters>(
         device_, std::move(buckets), parts_,
-        ShardedStageParameters::Settings{.types = types, .passes = options.micro_batches, .table = shared_table()});
+        ShardedStageParameters::Settings{
+            .types = types, .passes = options.micro_batches_of_chunk(), .table = shared_table()});
   } else {
     parameters_ = std::make_unique<WholeStageParameters>(
         device_, std::move(buckets),
@@ -113,7 +115,7 @@ void Stage::open_channels() {
     return !division_.divides_rows && !has_parts_between(all_layers(), static_cast<std::size_t>(layer));
   };
   const std::int64_t end = layers_.first + layers_.count;
-  tandem::open_channels(channels_, member_, options_, stage_,
+  tandem::open_channels(channels_, member_, options_, chunk_,
                         {.rows = pass(0).examples,
                          .inputs = columns_before(layers_.first),
                          .outputs = columns_before(end),
@@ -132,7 +134,7 @@ StagePart Stage::part() const {
           .context_part = member_.place.context,
           .expert_part = (member_.place.data * options_.context + member_.place.context) % options_.expert,
           .examples = pass(0).examples,
-          .passes = options_.micro_batches,
+          .passes = options_.micro_batches_of_chunk(),
           .live = live_,
           .gathers_each_pass = options_.shard_parameters};
 }
@@ -157,14 +159,17 @@ void Stage::set_first_values(Device& host) {
   if (tied_ > 0) set(0, static_cast<std::size_t>(table - all_layers().begin()), tied_);
 }
 
+// Where micro-batches enter from two ends, those of the second stage follow those of the first one.
 Pass Stage::pass(int micro_batch) const {
-  const Range mine = part_of(rows_.count, options_.micro_batches, micro_batch);
-  return {.index = micro_batch,
+  const int passes = options_.micro_batches_of_chunk();
+  const int index = (options_.ways() > 1 ? chunk_ * passes : 0) + micro_batch;
+  const Range mine = part_of(rows_.count, options_.micro_batches, index);
+  return {.index = index,
           .first = rows_.first + mine.first,
           .offset = mine.first,
           .examples = mine.count,
           .is_first = micro_batch == 0,
-          .is_last = micro_batch + 1 == options_.micro_batches};
+          .is_last = micro_batch + 1 == passes};
 }
 
 const LayerExchanges& Stage::exchanges(std::size_t layer, const Pass& pass) const {
@@ -218,27 +223,80 @@ void Stage::begin_step(const Batch& batch) {
   computation_->begin_step(batch);
 }
 
-void Stage::forward(int micro_batch) {
-  const Pass pass = this->pass(micro_batch);
-  computation_->begin_forward(pass, channels_.input ? channels_.input->receive(pass.examples) : Tensor());
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const bool uses_tied = tied_ > 0 && parts_[i].shared_weights;
-    const std::int64_t own = parts_[i].parameters();
-    if (pass.is_first && (own > 0 || !uses_tied)) parameters_->wait_for(parameters_->first_of(i), own);
-    if (pass.is_first && uses_tied) parameters_->wait_for(0, tied_);
-    parameters_->begin_layer(i, StageParameters::Way::forward);
-    layer_forward(i, pass);
-  }
-  if (!channels_.output) return;
-  channels_.output->wait_for_room();
-  channels_.output->send(computation_->output(pass), pass.examples);
+Stage::Progress Stage::begin(const PipelineAction& action, bool in_parts) const {
+  Progress progress;
+  progress.kind_ = action.pass;
+  progress.pass_ = pass(action.micro_batch);
+  progress.pass_.leaves_weights = action.pass == PipelineAction::Pass::inputs;
+  progress.in_parts_ = in_parts && !model_.has_values();
+  return progress;
 }
 
-// The results of the product or the lookup are summed before any other operation.
+bool Stage::go_on(Progress& progress) {
+  end_exchange(progress);
+  switch (progress.kind_) {
+    case PipelineAction::Pass::forward:
+      return forward(progress);
+    case PipelineAction::Pass::backward:
+    case PipelineAction::Pass::inputs:
+      return backward(progress);
+    case PipelineAction::Pass::weights:
+      weights(progress.pass_);
+      return false;
+  }
+  TANDEM_UNREACHABLE("a kind of passes");
+}
+
+// Starts an exchange with experts, and returns whether other work can be issued beside it.
+bool Stage::starts_exchange(Exchange exchange, std::int64_t elements, std::size_t layer, Progress& progress) const {
+  ++progress.exchanges_;
+  if (elements == 0) return false;
+  if (!progress.in_parts_) {
+    this->exchange(exchange, layer, progress.pass_, compute());
+    return false;
+  }
+  Stream& stream = device_.stream(kExpertStream);
+  stream.wait(compute().record());
+  this->exchange(exchange, layer, progress.pass_, stream);
+  progress.exchanged_ = stream.record();
+  return true;
+}
+
+void Stage::end_exchange(Progress& progress) const {
+  if (progress.in_parts_) compute().wait(std::exchange(progress.exchanged_, Event()));
+}
+
+bool Stage::forward(Progress& progress) {
+  const Pass& pass = progress.pass_;
+  if (!std::exchange(progress.is_begun_, true)) {
+    computation_->begin_forward(pass, channels_.input ? channels_.input->receive(pass.examples) : Tensor());
+  }
+  for (std::size_t& i = progress.layers_; i < parts_.size(); ++i, progress.exchanges_ = 0) {
+    const LayerExchanges& exchanged = exchanges(i, pass);
+    if (progress.exchanges_ == 0) {
+      const bool uses_tied = tied_ > 0 && parts_[i].shared_weights;
+      const std::int64_t own = parts_[i].parameters();
+      if (pass.is_first && (own > 0 || !uses_tied)) parameters_->wait_for(parameters_->first_of(i), own);
+      if (pass.is_first && uses_tied) parameters_->wait_for(0, tied_);
+      parameters_->begin_layer(i, StageParameters::Way::forward);
+      if (starts_exchange(Exchange::tokens_to_experts, exchanged.dispatched, i, progress)) return true;
+    }
+    if (progress.exchanges_ == 1) {
+      layer_forward(i, pass);
+      if (starts_exchange(Exchange::tokens_from_experts, exchanged.combined, i, progress)) return true;
+    }
+  }
+  if (!channels_.output) return false;
+  channels_.output->wait_for_room();
+  channels_.output->send(computation_->output(pass), pass.examples);
+  return false;
+}
+
+// All of a layer but its exchanges with experts. The results of the product or the lookup are summed before any other
+// operation.
 void Stage::layer_forward(std::size_t layer, const Pass& pass) const {
   const LayerExchanges& exchanged = exchanges(layer, pass);
   Stream& context = device_.stream(kContextStream);
-  if (exchanged.dispatched > 0) exchange(Exchange::tokens_to_experts, layer, pass, compute());
   if (exchanged.gathered_input > 0) exchange_beside_products(Exchange::input, layer, pass);
   if (exchanged.keys > 0) {
     context.wait(compute().record());
@@ -252,7 +310,6 @@ void Stage::layer_forward(std::size_t layer, const Pass& pass) const {
   launch(Work::operations, layer, pass);
   if (exchanged.keys > 0) compute().wait(context.record());
   if (exchanged.loss_rows > 0) exchange_loss(layer, pass);
-  if (exchanged.combined > 0) exchange(Exchange::tokens_from_experts, layer, pass, compute());
 }
 
 // As Megatron-LM's cross entropy of logits whose columns are divided.

@@ -21,12 +21,24 @@
 
 namespace tandem {
 
-class Stage final : public StageChunk {
+class Stage final {
  public:
-  // `layers` are those of stage number `stage` of the pipeline. `ends` is the group of the first and the last stage
-  // where these have the same embedding, else null. `actions` are the passes of the device, among them those of its
-  // stage number `chunk`.
-  Stage(const MeshMember& member, const TrainableModel& model, const ParallelOptions& options, int stage, Range layers,
+  // How far a pass has been issued.
+  class Progress {
+   private:
+    friend class Stage;
+    PipelineAction::Pass kind_ = PipelineAction::Pass::forward;
+    Pass pass_{};
+    bool in_parts_ = false, is_begun_ = false;
+    std::size_t layers_ = 0;  // that are done, in the order of the pass
+    int exchanges_ = 0;       // with experts, of the current layer, that are done: 0, 1 or 2
+    Event exchanged_{};       // the last of them
+  };
+
+  // `layers` are those of the device's stage number `chunk`. `ends` is the group of the first and the last stage where
+  // these have copies of the same embedding, else null. `actions` are the passes of the device, among them those of
+  // this stage.
+  Stage(const MeshMember& member, const TrainableModel& model, const ParallelOptions& options, Range layers,
         GroupCollectives* ends, std::span<const PipelineAction> actions, int chunk);
 
   StagePart part() const;
@@ -35,6 +47,7 @@ class Stage final : public StageChunk {
   void use(std::unique_ptr<StageModel> computation, Device& host);
   Tensor losses() const { return computation_->losses(); }
   std::int64_t parameters() const { return parameters_->kept_of(tied_ + owned_); }
+  int number() const { return stage_; }  // in the pipeline
   bool is_first() const { return stage_ == 0; }
   bool is_last() const { return stage_ + 1 == options_.stages(); }
 
@@ -43,11 +56,12 @@ class Stage final : public StageChunk {
   void copy_layer(std::size_t layer, const LinearTensors& whole, Worker& worker) const;
 
   void begin_step(const Batch& batch);  // called before the passes
-  void forward(int micro_batch) override;
-  void backward(int micro_batch) override;
-  void weights(int micro_batch) override;
-  // Called after the passes: first reduce_tied() of all stages of the device, then update().
-  void reduce_tied();
+  // Issues the work of a pass; with `in_parts` up to its next exchange with experts, which then runs beside what is
+  // issued until the next call. Returns whether there is more.
+  Progress begin(const PipelineAction& action, bool in_parts) const;
+  bool go_on(Progress& progress);
+  // Called after the passes: first reduce() of all stages of the device, then update() of all.
+  void reduce();
   void update();
 
  private:
@@ -66,15 +80,24 @@ class Stage final : public StageChunk {
   bool overlaps_products() const;
   void exchange_beside_products(Exchange exchange, std::size_t layer, const Pass& pass) const;
   void wait_for_exchanges() const;
+  bool forward(Progress& progress);
+  bool backward(Progress& progress);
+  void weights(const Pass& pass);
+  bool starts_exchange(Exchange exchange, std::int64_t elements, std::size_t layer, Progress& progress) const;
+  void end_exchange(Progress& progress) const;
+  void begin_backward(const Pass& pass);
+  void end_backward(const Pass& pass);
+  Pass of_gradients(const Pass& pass) const;
+  void finish_gradients_of_layer(std::size_t layer, const Pass& of_gradients);
+  bool reduces_in(const Pass& pass) const;
   void layer_forward(std::size_t layer, const Pass& pass) const;
   void exchange_loss(std::size_t layer, const Pass& pass) const;
-  void layer_backward(std::size_t layer, const Pass& pass) const;
   void gradients_of_layer(std::size_t layer, const Pass& pass) const;
-  bool is_deferred(std::size_t layer) const;
+  bool is_deferred(std::size_t layer, const Pass& pass) const;
   void gradients_of_weights(std::size_t layer, const Pass& pass) const;
   void gradients_beside_exchanges(std::size_t layer, const Pass& pass) const;
   void gradients_of_attention(std::size_t layer, const Pass& pass) const;
-  void compute_again_before(std::size_t layer, const Pass& pass);
+  void compute_again_before(std::size_t layer, Progress& progress);
   void reduce_gradients_of_rows();
   void sum_gradients_of_rows(std::size_t layer) const;
 
@@ -84,11 +107,10 @@ class Stage final : public StageChunk {
   ParallelOptions options_;
   MeshMember member_;
   LayerDivision division_;
-  int stage_;
+  int chunk_, stage_;
   Range layers_;  // of the model
   GroupCollectives* ends_;
   int live_;                  // micro-batches between their first and their last pass at the same time
-  bool defers_weights_;       // whether their gradients are passes of their own
   Range rows_;                // of the batch
   std::vector<Layer> parts_;  // of the layers, that the device has
   std::optional<Recomputation> recomputation_{};

@@ -1,45 +1,86 @@
 // The backward passes of a stage, and what sums and applies their gradients.
+#include <utility>
+
 #include "strategies/parallel/stages/stage.h"
 #include "strategies/parallel/stages/streams.h"
 
 namespace tandem {
 
-void Stage::backward(int micro_batch) {
-  const Pass pass = this->pass(micro_batch);
-  const bool sums_each = parameters_->sums_every_pass();
+// The pass as gradients see it, which may be summed in every pass.
+Pass Stage::of_gradients(const Pass& pass) const {
   Pass of_gradients = pass;
-  if (sums_each) of_gradients.is_first = of_gradients.is_last = true;
-  if (of_gradients.is_first) parameters_->begin_backward(*computation_);
-  computation_->begin_backward(pass, channels_.gradient ? channels_.gradient->receive(pass.examples) : Tensor());
-  for (std::size_t i = parts_.size(); i-- > 0;) {
-    compute_again_before(i, pass);
-    parameters_->begin_layer(i, StageParameters::Way::backward);
-    layer_backward(i, of_gradients);
-    if (sums_each) sum_gradients_of_rows(i);
-    if (of_gradients.is_last && !defers_weights_ && (sums_each || settings_.overlap)) parameters_->reduce_from(i);
+  if (parameters_->sums_every_pass()) of_gradients.is_first = of_gradients.is_last = true;
+  return of_gradients;
+}
+
+// Devices that share two stages reduce their gradients after the passes, in one order.
+bool Stage::reduces_in(const Pass& pass) const {
+  return pass.is_last && !pass.leaves_weights && options_.ways() == 1;
+}
+
+bool Stage::backward(Progress& progress) {
+  const Pass pass = of_gradients(progress.pass_);
+  if (!std::exchange(progress.is_begun_, true)) begin_backward(progress.pass_);
+  for (; progress.layers_ < parts_.size(); ++progress.layers_, progress.exchanges_ = 0) {
+    const std::size_t i = parts_.size() - progress.layers_ - 1;
+    const LayerExchanges& exchanged = exchanges(i, pass);
+    if (progress.exchanges_ == 0) {
+      compute_again_before(i, progress);
+      parameters_->begin_layer(i, StageParameters::Way::backward);
+      if (starts_exchange(Exchange::gradients_to_experts, exchanged.combined, i, progress)) return true;
+    }
+    if (progress.exchanges_ == 1) {
+      if (exchanged.keys > 0) {
+        gradients_of_attention(i, pass);
+      } else {
+        gradients_of_layer(i, pass);
+      }
+      if (starts_exchange(Exchange::gradients_from_experts, exchanged.dispatched, i, progress)) return true;
+    }
+    finish_gradients_of_layer(i, pass);
   }
-  if (of_gradients.is_last && !defers_weights_) parameters_->reduce_from(0);
+  end_backward(pass);
+  return false;
+}
+
+void Stage::begin_backward(const Pass& pass) {
+  if (of_gradients(pass).is_first) parameters_->begin_backward(*computation_);
+  computation_->begin_backward(pass, channels_.gradient ? channels_.gradient->receive(pass.examples) : Tensor());
+}
+
+void Stage::finish_gradients_of_layer(std::size_t layer, const Pass& pass) {
+  const bool has_gradients = parts_[layer].parameters() > 0 && !is_deferred(layer, pass);
+  if (!pass.is_first && has_gradients) launch(Work::accumulation, layer, pass);
+  const bool sums_each = parameters_->sums_every_pass();
+  if (sums_each) sum_gradients_of_rows(layer);
+  if (reduces_in(pass) && (sums_each || settings_.overlap)) parameters_->reduce_from(layer);
+}
+
+void Stage::end_backward(const Pass& pass) {
+  if (reduces_in(pass)) parameters_->reduce_from(0);
   if (channels_.gradient) channels_.gradient->release();
   if (!channels_.input) return;
   channels_.input_gradient->wait_for_room();
   channels_.input_gradient->send(computation_->input_gradient(pass), pass.examples);
-  if (!defers_weights_) channels_.input->release();
+  if (!pass.leaves_weights) channels_.input->release();
 }
 
-void Stage::weights(int micro_batch) {
-  const Pass pass = this->pass(micro_batch);
+// After the part of the backward pass that leaves them.
+void Stage::weights(const Pass& pass) {
+  Pass left = pass;
+  left.leaves_weights = true;
   for (std::size_t i = parts_.size(); i-- > 0;) {
-    if (is_deferred(i)) gradients_of_weights(i, pass);
-    if (pass.is_last && settings_.overlap) parameters_->reduce_from(i);
+    if (is_deferred(i, left)) gradients_of_weights(i, pass);
+    if (reduces_in(pass) && settings_.overlap) parameters_->reduce_from(i);
   }
-  if (pass.is_last) parameters_->reduce_from(0);
+  if (reduces_in(pass)) parameters_->reduce_from(0);
   if (channels_.input) channels_.input->release();
 }
 
 // Gradients of the operands of attention go further back, and wait for nothing.
-bool Stage::is_deferred(std::size_t layer) const {
+bool Stage::is_deferred(std::size_t layer, const Pass& pass) const {
   const Layer& part = parts_[layer];
-  return defers_weights_ && part.parameters() > 0 && !(part.gemm && part.gemm->batched);
+  return pass.leaves_weights && part.parameters() > 0 && !(part.gemm && part.gemm->batched);
 }
 
 void Stage::gradients_of_weights(std::size_t layer, const Pass& pass) const {
@@ -48,28 +89,21 @@ void Stage::gradients_of_weights(std::size_t layer, const Pass& pass) const {
   if (!pass.is_first) launch(Work::accumulation, layer, pass);
 }
 
-void Stage::compute_again_before(std::size_t layer, const Pass& pass) {
+void Stage::compute_again_before(std::size_t layer, Progress& progress) {
   for (const Again& again : recomputation_->before(layer)) {
     parameters_->begin_layer(again.layer, StageParameters::Way::backward);
-    if (again.with_product) {
-      layer_forward(again.layer, pass);
-    } else {
-      launch(Work::operations, again.layer, pass);
+    if (!again.with_product) {
+      launch(Work::operations, again.layer, progress.pass_);
+      continue;
     }
+    const LayerExchanges& exchanged = exchanges(again.layer, progress.pass_);
+    starts_exchange(Exchange::tokens_to_experts, exchanged.dispatched, again.layer, progress);
+    end_exchange(progress);
+    layer_forward(again.layer, progress.pass_);
+    starts_exchange(Exchange::tokens_from_experts, exchanged.combined, again.layer, progress);
+    end_exchange(progress);
   }
-}
-
-void Stage::layer_backward(std::size_t layer, const Pass& pass) const {
-  const LayerExchanges& exchanged = exchanges(layer, pass);
-  if (exchanged.combined > 0) exchange(Exchange::gradients_to_experts, layer, pass, compute());
-  if (exchanged.keys > 0) {
-    gradients_of_attention(layer, pass);
-  } else {
-    gradients_of_layer(layer, pass);
-  }
-  if (exchanged.dispatched > 0) exchange(Exchange::gradients_from_experts, layer, pass, compute());
-  const bool has_gradients = parts_[layer].parameters() > 0 && !is_deferred(layer);
-  if (!pass.is_first && has_gradients) launch(Work::accumulation, layer, pass);
+  progress.exchanges_ = 0;
 }
 
 // With sequence parallelism, what follows a sum has been done to the device's rows, so that the gradients of all rows
@@ -81,7 +115,7 @@ void Stage::gradients_of_layer(std::size_t layer, const Pass& pass) const {
     launch(Work::operations_gradient, layer, pass);
     exchange_beside_products(Exchange::output_gradient, layer, pass);
   }
-  const bool is_deferred = this->is_deferred(layer);
+  const bool is_deferred = this->is_deferred(layer, pass);
   const bool has_exchanges = exchanged.summed_gradient > 0 || exchanged.gathered_again > 0;
   if (has_exchanges && settings_.overlap_tensor && !is_deferred) return gradients_beside_exchanges(layer, pass);
   if (exchanged.gathered_again > 0 && !is_deferred) exchange(Exchange::input_again, layer, pass, compute());
@@ -130,8 +164,10 @@ void Stage::gradients_of_attention(std::size_t layer, const Pass& pass) const {
   compute().wait(stream.record());
 }
 
-// Sums the gradients of the word embeddings, of which the first and the last stage have a copy each.
-void Stage::reduce_tied() {
+// Sums, where that is done after the passes, and the gradients of the word embeddings, of which the first and the last
+// stage have a copy each.
+void Stage::reduce() {
+  if (options_.ways() > 1) parameters_->reduce_from(0);
   if (shared_ == 0 || !(is_first() || is_last())) return;
   Stream& stream = device_.stream(kCommunicationStream);
   stream.wait(compute().record());

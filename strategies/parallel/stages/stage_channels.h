@@ -20,15 +20,15 @@ struct StageMatrices {
 };
 
 struct StageChannels {
-  std::optional<Receiver> input{};         // in all stages but the first
+  std::optional<Receiver> input{};         // where the stage before is on another device
   std::optional<Sender> input_gradient{};  // likewise
-  std::optional<Sender> output{};          // in all stages but the last
+  std::optional<Sender> output{};          // where the stage after is on another device
   std::optional<Receiver> gradient{};      // likewise
 };
 
-// Opens the channels of stage number `stage` on its device. Keeps one more input than there are live micro-batches,
-// because the next one arrives while the stage computes.
-void open_channels(StageChannels& channels, const MeshMember& member, const ParallelOptions& options, int stage,
+// Opens the channels of the device's stage number `chunk`, but for those to a stage on the same device. Keeps one more
+// input than there are live micro-batches, because the next one arrives while the stage computes.
+void open_channels(StageChannels& channels, const MeshMember& member, const ParallelOptions& options, int chunk,
                    const StageMatrices& matrices);
 
 }  // namespace tandem

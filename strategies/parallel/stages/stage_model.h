@@ -26,6 +26,7 @@ struct Pass {
   std::int64_t examples = 1;
   bool is_first = true;  // of those whose gradients are added up
   bool is_last = true;
+  bool leaves_weights = false;  // backward: gradients of weights are a pass of their own
 };
 
 // A part of the computation of a layer.

@@ -14,5 +14,10 @@ inline constexpr int kSendOutputStream = 5;       // to the stage after
 inline constexpr int kReceiveGradientStream = 6;  // from the stage after
 inline constexpr int kSendGradientStream = 7;     // to the stage before
 inline constexpr int kContextStream = 8;          // keys and values, over the devices of a sequence
+inline constexpr int kExpertStream = 9;           // tokens, over the devices that divide the experts
+
+// Added to the four streams between stages, for the device's second stage where both directions of a pipeline meet on
+// it.
+inline constexpr int kSecondStageStreams = 6;
 
 }  // namespace tandem

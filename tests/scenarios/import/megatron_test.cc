@@ -138,6 +138,8 @@ TEST_F(Megatron, RowsReachExpertsAsTheDispatcherSaysIt) {
   EXPECT_EQ(layers("--use-transformer-engine-op-fuser").stack.experts, ExpertKernels::fused);
   EXPECT_EQ(layers("").parameter_dtype, DType::f32);
   EXPECT_EQ(layers("--grad-reduce-in-bf16").parameter_dtype, std::nullopt);
+  EXPECT_FALSE(job(text).overlaps_experts);
+  EXPECT_TRUE(job(text + "--overlap-moe-expert-parallel-comm").overlaps_experts);
   EXPECT_THAT(job(text + "--moe-token-dispatcher-type allgather").left_out,
               testing::Contains(HasSubstr("tokens go to experts by all-to-all")));
   EXPECT_EQ(problem("x " + text + "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend other"),

@@ -64,7 +64,8 @@ TEST_F(Torchtitan, DegreesAreAxesOfAMesh) {
       this->scenario(config("local_batch_size = 8\n",
                             "data_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 4\n"
                             "tensor_parallel_degree = 2\npipeline_parallel_degree = 2\n"
-                            "pipeline_parallel_schedule = \"Interleaved1F1B\"\n",
+                            "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+                            "fsdp_reshard_after_forward = \"always\"\n",
                             "[activation_checkpoint]\nmode = \"full\"\n[compile]\nenable = true\n"),
                      {.workers = 4});
   const MeshSettings& mesh = scenario.strategy.mesh;
@@ -78,6 +79,31 @@ TEST_F(Torchtitan, DegreesAreAxesOfAMesh) {
       config("local_batch_size = 1\n", "data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n"));
   EXPECT_FALSE(replicas.strategy.mesh.shard_parameters);
   EXPECT_EQ(replicas.strategy.mesh.data, 8);
+}
+
+TEST_F(Torchtitan, PipelinesGatherParametersOnce) {
+  const auto mesh = [&](const std::string& more) {
+    return scenario(config("local_batch_size = 16\n", more)).strategy.mesh;
+  };
+  const MeshSettings in_pipeline = mesh("pipeline_parallel_degree = 4\n");
+  EXPECT_FALSE(in_pipeline.shard_parameters);
+  EXPECT_TRUE(in_pipeline.distributed_optimizer && in_pipeline.overlap_gather);
+  EXPECT_TRUE(mesh("tensor_parallel_degree = 2\n").shard_parameters);
+  EXPECT_TRUE(mesh("tensor_parallel_degree = 2\nfsdp_reshard_after_forward = \"never\"\n").distributed_optimizer);
+}
+
+TEST_F(Torchtitan, SchedulesAreThoseOfPyTorch) {
+  const auto mesh = [&](const std::string& schedule) {
+    return scenario(config("local_batch_size = 16\n", "pipeline_parallel_degree = 4\npipeline_parallel_schedule = \"" +
+                                                          schedule + "\"\n"))
+        .strategy.mesh;
+  };
+  EXPECT_EQ(mesh("1F1B").order, PipelineOrder::one_forward_one_backward);
+  EXPECT_EQ(mesh("InterleavedZeroBubble").order, PipelineOrder::zero_bubble);
+  EXPECT_EQ(mesh("InterleavedZeroBubble").virtual_stages, 2);
+  EXPECT_EQ(mesh("ZBVZeroBubble").order, PipelineOrder::zero_bubble_v);
+  EXPECT_EQ(mesh("DualPipeV").order, PipelineOrder::dual_pipe_v);
+  EXPECT_EQ(mesh("DualPipeV").virtual_stages, 1);
 }
 
 TEST_F(Torchtitan, ConvertersQuantise) {
