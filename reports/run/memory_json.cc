@@ -9,6 +9,8 @@ nlohmann::ordered_json memory_to_json(const MemoryNeed& need) {
   for (const MemoryPart& part : memory_parts()) json[part.name] = need.*part.bytes;
   json["total"] = need.total();
   json["available"] = need.available;
+  if (need.cached > 0) json["cached"] = need.cached;
+  if (!need.moment.empty()) json["moment"] = need.moment;
   return json;
 }
 
@@ -16,6 +18,8 @@ MemoryNeed memory_from_json(const JsonField& field) {
   MemoryNeed need;
   for (const MemoryPart& part : memory_parts()) need.*part.bytes = field.required(part.name).count();
   need.available = field.required("available").count();
+  if (const JsonField cached = field.optional("cached"); cached.present()) need.cached = cached.count();
+  need.moment = text_or_empty(field, "moment");
   return need;
 }
 

@@ -14,8 +14,10 @@ struct MemoryNeed {
   std::int64_t activations = 0;  // what forward passes keep for backward passes that have not been run yet
   std::int64_t buckets = 0;      // parameters, gradients and activations on their way between devices
   std::int64_t input = 0;
-  std::int64_t workspace = 0;  // the largest layer's input, output and their gradients
+  std::int64_t workspace = 0;  // a layer's input, output and their gradients, and buffers of its kernels
+  std::int64_t cached = 0;     // beside all these: blocks that tensors have left and the allocator keeps
   std::int64_t available = 0;  // memory of the device; 0: unknown
+  std::string moment{};        // at which that is most: "the backward pass of micro-batch 3, head"; empty: not known
 
   std::int64_t total() const;
   // Frameworks sometimes need less than the sum of the parts: published steps have run on devices for which it is up to

@@ -272,6 +272,11 @@ std::string settings_text(const std::string& label, const Report& report) {
   return wrapped_list(label, items, ",");
 }
 
+std::string memory_line(const MemoryNeed& need) {
+  const std::string moment = need.moment.empty() ? "" : "; most in " + need.moment;
+  return wrapped_list("memory      ", words_of("a device " + memory_text(need) + moment), "");
+}
+
 std::string notes_text(const Report& report) {
   std::string text;
   for (const std::string& note : report.notes) text += wrapped_list("  - ", words_of(note), "");
@@ -284,8 +289,7 @@ std::string report_text(const Report& report, bool all) {
   text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report, all);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;
   if (const std::string symmetry = symmetry_text(report); !symmetry.empty()) text += "\n" + symmetry;
-  if (report.memory)
-    text += "\n" + wrapped_list("memory      ", words_of("a device " + memory_text(*report.memory)), "");
+  if (report.memory) text += "\n" + memory_line(*report.memory);
   if (const std::string settings = settings_text("settings    ", report); !settings.empty()) text += "\n" + settings;
   std::vector<std::string> machine;
   if (!report.machine.empty()) machine.push_back(report.machine);

@@ -12,6 +12,7 @@
 #include "reports/base/statistics.h"
 #include "reports/base/text_table.h"
 #include "reports/run/error_bands.h"
+#include "reports/run/memory_need.h"
 
 namespace tandem {
 namespace {
@@ -111,6 +112,37 @@ std::string groups_text(const std::vector<TrainingPoint>& points) {
   return table.text() + "\n";
 }
 
+constexpr double kNearPublishedPeak = 0.05;
+
+// Predicted memory of a device beside the published peak, by file; with `by_row`, by row.
+std::string peaks_text(const std::vector<TrainingPoint>& points, bool by_row) {
+  std::map<std::pair<std::string, bool>, std::vector<double>> files;
+  TextTable rows(3);
+  rows.add({"model", "strategy", "file", "devices", "peak", "predicted", "error"});
+  rows.add_rule();
+  for (const TrainingPoint& point : points) {
+    if (!point.peak) continue;
+    files[{point.file, point.peak->is_reserved}].push_back(point.peak_error());
+    rows.add({point.model, point.strategy, point.file, fmt::to_string(point.devices),
+              memory_size_text(point.peak->bytes), memory_size_text(point.predicted_peak),
+              error_text(point.peak_error())});
+  }
+  if (files.empty()) return "";
+  TextTable table(2);
+  table.add({"memory of a device", "published peak", "rows", "median", "worst", "within 5 %"});
+  table.add_rule();
+  for (const auto& [key, errors] : files) {
+    std::vector<double> absolute(errors.size());
+    std::ranges::transform(errors, absolute.begin(), [](double error) { return std::abs(error); });
+    const auto near = std::ranges::count_if(absolute, [](double error) { return error <= kNearPublishedPeak; });
+    const double worst = *std::ranges::max_element(errors, {}, [](double error) { return std::abs(error); });
+    table.add({key.first, key.second ? "reserved" : "allocated", fmt::to_string(errors.size()),
+               short_percent(median_of(absolute)), fmt::format("{:+.1f}", worst * 100),
+               fmt::format("{:.0f} %", 100.0 * static_cast<double>(near) / static_cast<double>(errors.size()))});
+  }
+  return (by_row ? rows.text() + "\n" : "") + table.text() + "\n";
+}
+
 std::string rows_text(const std::vector<TrainingPoint>& points) {
   TextTable table(3);
   table.add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"});
@@ -127,7 +159,7 @@ std::string rows_text(const std::vector<TrainingPoint>& points) {
 
 std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row) {
   if (points.empty()) return "";
-  return (by_row ? rows_text(points) : "") + summary_text(points) + groups_text(points);
+  return (by_row ? rows_text(points) : "") + summary_text(points) + groups_text(points) + peaks_text(points, by_row);
 }
 
 std::vector<GroupErrors> group_errors(const std::vector<TrainingPoint>& points, bool is_fitted) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct ValidationPoint {
   double error() const { return predicted_us / measured_us - 1; }
 };
 
+// The most memory of a device, as frameworks count it: what tensors took, or what the allocator had reserved for them.
+struct PublishedPeak {
+  std::int64_t bytes = 0;
+  bool is_reserved = false;
+};
+
 // One row of a training table.
 struct TrainingPoint {
   std::string file{};
@@ -40,8 +47,11 @@ struct TrainingPoint {
   double linear = 0;    // the number of devices times the one-device row; 0: there is none
   std::string basis{};  // "fitted on one GPU", "device figures"
   std::string apart{};  // as above
+  std::optional<PublishedPeak> peak{};
+  std::int64_t predicted_peak = 0;  // of the device that needs most
 
   double error() const { return predicted / measured - 1; }
+  double peak_error() const { return static_cast<double>(predicted_peak) / static_cast<double>(peak->bytes) - 1; }
 };
 
 // Returns the number of machines by which errors are grouped.

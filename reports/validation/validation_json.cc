@@ -27,6 +27,11 @@ nlohmann::ordered_json training_point_json(const TrainingPoint& point) {
                                  {"predicted", point.predicted}, {"basis", point.basis}, {"unit", point.unit}};
   json["linear"] = point.linear > 0 ? nlohmann::ordered_json(point.linear) : nlohmann::ordered_json(nullptr);
   json["apart"] = point.apart;
+  if (point.peak) {
+    json["peak_memory"] = {{"measured", point.peak->bytes},
+                           {"of", point.peak->is_reserved ? "reserved" : "allocated"},
+                           {"predicted", point.predicted_peak}};
+  }
   return json;
 }
 

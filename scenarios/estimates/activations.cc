@@ -1,6 +1,8 @@
 #include "scenarios/estimates/activations.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "scenarios/scenario/scenario.h"
 #include "strategies/parallel/layout/layer_division.h"
@@ -139,6 +141,40 @@ std::int64_t kept_of(std::span<const Layer> layers, std::size_t index, const Rec
   TANDEM_UNREACHABLE("what of a layer is computed again");
 }
 
+std::int64_t again_bytes(std::span<const Layer> layers, const Again& again, const ActivationSettings& settings) {
+  return again.with_product ? kept_by(layers, again.layer, settings)
+                            : kept_output_elements(layers[again.layer], settings) * element_bytes_of(settings);
+}
+
+// Returns the elements of a layer's output that exist: without scores if none are kept, and none of a fused loss.
+std::int64_t made_elements(const Layer& layer, const ActivationSettings& settings) {
+  if (settings.fuses_loss && ends_in_loss(layer)) return 0;
+  const bool has_scores = settings.keeps_scores || layer.scores != Layer::Scores::made;
+  return has_scores ? layer.output_elements() : 0;
+}
+
+std::int64_t read_elements(const Layer& layer, const ActivationSettings& settings) {
+  const bool reads_scores = !settings.keeps_scores && layer.scores == Layer::Scores::read;
+  return input_elements_of(layer) - (reads_scores ? layer.gemm->count * layer.gemm->rows * layer.gemm->depth : 0);
+}
+
+// Returns the bytes of a layer's input and output for one example.
+std::int64_t layer_bytes(const Layer& layer, const ActivationSettings& settings) {
+  return (read_elements(layer, settings) + made_elements(layer, settings)) * element_bytes_of(settings);
+}
+
+// Returns the same with their gradients.
+std::int64_t gradient_bytes(const Layer& layer, const ActivationSettings& settings) {
+  constexpr std::int64_t kF32Bytes = 4;
+  const std::int64_t element_bytes = element_bytes_of(settings);
+  const std::int64_t of_output = ends_in_loss(layer) ? std::max(kF32Bytes, element_bytes) : element_bytes;
+  return 2 * (read_elements(layer, settings) * element_bytes + made_elements(layer, settings) * of_output);
+}
+
+bool has_weights(const Layer& layer) {
+  return layer.gemm && !layer.gemm->batched && !layer.convolution;
+}
+
 }  // namespace
 
 ActivationSettings activation_settings(const LayersSettings& layers, std::int64_t examples) {
@@ -163,27 +199,58 @@ std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSet
   for (std::size_t i = 0; i < layers.size(); ++i) {
     std::int64_t together = 0;
     for (const Again& again : recomputation.before(i)) {
-      together += again.with_product ? kept_by(layers, again.layer, settings)
-                                     : kept_output_elements(layers[again.layer], settings) * element_bytes_of(settings);
+      together += again_bytes(layers, again, settings);
     }
     most = std::max(most, together);
   }
   return settings.examples * most;
 }
 
-std::int64_t largest_layer_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
-  const auto elements_of = [&settings](const Layer& layer) {
-    if (settings.fuses_loss && ends_in_loss(layer)) return input_elements_of(layer);
-    if (settings.keeps_scores || layer.scores == Layer::Scores::none) {
-      return input_elements_of(layer) + layer.output_elements();
+PassMemory pass_memory(std::span<const Layer> layers, const ActivationSettings& settings) {
+  const Recomputation recomputation(layers, settings.recomputed);
+  PassMemory pass;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    pass.kept += settings.examples * kept_of(layers, i, recomputation, settings);
+    pass.forward.push_back({pass.kept, settings.examples * layer_bytes(layers[i], settings)});
+  }
+  std::vector<std::int64_t> again(layers.size(), 0);
+  std::int64_t all_again = 0;
+  pass.backward.resize(layers.size());
+  for (std::size_t i = layers.size(); i-- > 0;) {
+    for (const Again& one : recomputation.before(i)) {
+      const std::int64_t bytes = settings.examples * again_bytes(layers, one, settings);
+      again[one.layer] += bytes;
+      all_again += bytes;
     }
-    const std::int64_t scores = layer.gemm->count * layer.gemm->rows *
-                                (layer.scores == Layer::Scores::made ? layer.gemm->columns : layer.gemm->depth);
-    return input_elements_of(layer) + layer.output_elements() - scores;
-  };
+    pass.backward[i] = {pass.forward[i].kept + all_again, settings.examples * gradient_bytes(layers[i], settings)};
+    all_again -= std::exchange(again[i], 0);
+  }
+  return pass;
+}
+
+std::int64_t cached_logits(std::span<const Layer> layers, const ActivationSettings& settings) {
+  const std::int64_t element_bytes = element_bytes_of(settings);
+  if (element_bytes > 2) return 0;
   std::int64_t most = 0;
-  for (const Layer& layer : layers) most = std::max(most, elements_of(layer));
-  return settings.examples * most * element_bytes_of(settings);
+  for (const Layer& layer : layers) {
+    if (ends_in_loss(layer)) most = std::max(most, made_elements(layer, settings) * element_bytes);
+  }
+  return settings.examples * most;
+}
+
+std::int64_t unused_gradients(std::span<const Layer> layers) {
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!has_weights(layers[i]) || shares_input(layers, i)) continue;
+    std::int64_t columns = layers[i].gemm->columns;
+    for (std::size_t next = i + 1; next < layers.size() && shares_input(layers, next); ++next) {
+      columns += layers[next].gemm->columns;
+    }
+    shapes.emplace(layers[i].gemm->depth, columns);
+  }
+  std::int64_t elements = 0;
+  for (const auto& [depth, columns] : shapes) elements += depth * columns;
+  return elements;
 }
 
 }  // namespace tandem

@@ -38,7 +38,29 @@ std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSet
 // Returns the most bytes that layers hold while they are computed again before their backward pass.
 std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
 
-// Returns the bytes of the largest layer's input and output together, without what is not kept or is kept anyway.
-std::int64_t largest_layer_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
+// What one pass over consecutive layers holds while it works on each of them, in bytes.
+struct PassMemory {
+  struct Moment {
+    std::int64_t kept = 0;       // for the backward pass, with what was computed again for it
+    std::int64_t workspace = 0;  // the layer's input and output, backward with their gradients
+  };
+  std::vector<Moment> forward{}, backward{};  // by layer
+  std::int64_t kept = 0;                      // between the two
+};
+
+// Leaves out of a workspace what is not kept or is kept anyway. A loss that is not fused has its gradients in f32
+// twice: those of the logarithms of the probabilities and, from them, those of the logits. PyTorch's cross_entropy
+// makes both.
+PassMemory pass_memory(std::span<const Layer> layers, const ActivationSettings& settings);
+
+// Returns the bytes of logits of two bytes whose loss is not fused. Once they were copied to f32 their block is free,
+// too small for any of the loss's gradients, and stays with PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp).
+std::int64_t cached_logits(std::span<const Layer> layers, const ActivationSettings& settings);
+
+// Returns the elements of the gradients that layers hand over without a meaning where products have added theirs to
+// those of earlier passes: one tensor for each shape of a matrix of weights, which stays from then on, as in
+// Transformer Engine (get_dummy_wgrad() in transformer_engine/pytorch/module/base.py). Layers that read the same are
+// one matrix.
+std::int64_t unused_gradients(std::span<const Layer> layers);
 
 }  // namespace tandem

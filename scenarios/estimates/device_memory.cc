@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "scenarios/estimates/activations.h"
 #include "scenarios/job/parallel_settings.h"
 #include "strategies/parallel/division.h"
 #include "strategies/parallel/layout/gradient_buckets.h"
@@ -17,31 +16,52 @@ std::int64_t rounded_up(std::int64_t total, std::int64_t parts) {
   return (total + parts - 1) / parts;
 }
 
+struct NeediestDevice {
+  MemoryNeed need{};
+  DeviceShare share{};
+};
+
 // Computes the memory of a job's devices.
 class MemoryModel {
  public:
   explicit MemoryModel(const Job& job)
       : job_(job), layers_(*job.layers), storage_(layers_.storage()), parameter_type_(layers_.parameter_type()) {}
 
-  MemoryNeed replicated() const {
+  NeediestDevice neediest() const { return job_.mesh ? divided(*job_.strategy.division->how) : replicated(); }
+
+  // Every replica has the whole model, and passes over parts of its examples where gradients are accumulated.
+  NeediestDevice replicated() const {
     const std::int64_t replicas = job_.devices;
     const std::int64_t examples = rounded_up(job_.scenario.workload.batch, replicas);
-    MemoryNeed need = passes_over(examples);
+    DeviceShare share{.stages = {{.layers = layers_.model.layers}},
+                      .examples = rounded_up(examples, layers_.gradient_accumulation_steps)};
+    for (int i = 0; i < layers_.gradient_accumulation_steps; ++i) {
+      share.actions.push_back({PipelineAction::Pass::forward, i});
+      share.actions.push_back({PipelineAction::Pass::backward, i});
+    }
+    MemoryNeed need{.input = kBuffers * examples * layers_.model.input_elements * bytes_of(storage_)};
     const std::int64_t parameters = layers_.model.parameters();
     add_parameters(need, parameters, parameter_type_, job_.servers == 0);
     const std::int64_t bucket = largest_bucket(layers_.model.layers, layers_.bucket_bytes, bytes_of(parameter_type_));
     if (replicas > 1) need.buckets = kBuffers * std::min(bucket, parameters) * bytes_of(parameter_type_);
-    return need;
+    add_passes(share, need);
+    return {need, std::move(share)};
   }
 
-  // Returns the need of the device that needs most.
-  MemoryNeed divided(const Division& division) const {
-    MemoryNeed most;
-    for (const DeviceShare& share : division.shares({layers_.model, layers_, *job_.mesh})) {
+  NeediestDevice divided(const Division& division) const {
+    NeediestDevice most;
+    for (DeviceShare& share : division.shares({layers_.model, layers_, *job_.mesh})) {
       const MemoryNeed need = need_of(share);
-      if (need.total() > most.total()) most = need;
+      if (need.total() > most.need.total()) most = {need, std::move(share)};
     }
     return most;
+  }
+
+  ActivationSettings settings_of(const DeviceShare& share) const {
+    ActivationSettings settings = activation_settings(layers_, share.examples);
+    settings.row_parts = share.row_parts;
+    settings.key_parts = share.key_parts;
+    return settings;
   }
 
  private:
@@ -55,14 +75,18 @@ class MemoryModel {
                          : layers_.optimizer == Optimizer::momentum ? precise
                                                                     : 2 * precise;
     if (bytes_of(parameter_type) == 2 && bytes > 0) bytes += precise;
-    if (bytes_of(parameter_type) > 2 && bytes_of(storage_) == 2) bytes += bytes_of(storage_);
-    return bytes;
+    return bytes + copy_bytes(parameter_type);
   }
 
-  void add_parameters(MemoryNeed& need, std::int64_t count, DType type, bool with_state) const {
+  // Returns the bytes of a parameter's copy of the type that kernels read.
+  std::int64_t copy_bytes(DType parameter_type) const {
+    return bytes_of(parameter_type) > 2 && bytes_of(storage_) == 2 ? bytes_of(storage_) : 0;
+  }
+
+  void add_parameters(MemoryNeed& need, std::int64_t count, DType type, bool with_state, bool with_copy = true) const {
     need.parameters += count * bytes_of(type);
     need.gradients += count * bytes_of(type);
-    if (with_state) need.optimizer += count * optimizer_bytes(type);
+    if (with_state) need.optimizer += count * (optimizer_bytes(type) - (with_copy ? 0 : copy_bytes(type)));
   }
 
   // With a distributed optimizer, the weights that kernels read and the gradients are whole, and all else is divided.
@@ -74,39 +98,38 @@ class MemoryModel {
     need.optimizer += rounded_up(parameters.count, parameters.state_parts) * (of_all - whole);
   }
 
-  // Returns the need of the whole model for some examples, in as many passes as gradients are accumulated over.
-  MemoryNeed passes_over(std::int64_t examples) const {
-    const ActivationSettings settings =
-        activation_settings(layers_, rounded_up(examples, layers_.gradient_accumulation_steps));
-    const std::vector<Layer>& layers = layers_.model.layers;
-    MemoryNeed need;
-    need.activations = activation_bytes(layers, settings) + recomputed_bytes(layers, settings);
-    need.input = kBuffers * examples * layers_.model.input_elements * bytes_of(storage_);
-    need.workspace = 2 * largest_layer_bytes(layers, settings);
-    return need;
+  // Adds what the passes hold at the moment at which that is most.
+  void add_passes(const DeviceShare& share, MemoryNeed& need) const {
+    if (share.stages.empty()) return;
+    const ActivationSettings settings = settings_of(share);
+    const StepMoment peak = StepMemory(share, settings).peak();
+    need.activations = peak.activations;
+    need.workspace += peak.workspace;
+    need.moment = moment_text(peak, share);
+    for (const DeviceShare::Stage& stage : share.stages) {
+      need.cached = std::max(need.cached, cached_logits(stage.layers, settings));
+    }
   }
 
   MemoryNeed need_of(const DeviceShare& share) const {
-    ActivationSettings settings = activation_settings(layers_, share.examples);
-    settings.row_parts = share.row_parts;
-    settings.key_parts = share.key_parts;
     MemoryNeed need{
         .buckets = share.reduced_together * bytes_of(parameter_type_) + share.sent_together * bytes_of(storage_),
         .input = kBuffers * share.input * bytes_of(storage_)};
-    std::int64_t recomputed = 0;
-    for (const DeviceShare::Stage& stage : share.stages) {
-      need.activations += stage.live * activation_bytes(stage.layers, settings);
-      recomputed = std::max(recomputed, recomputed_bytes(stage.layers, settings));
-      need.workspace = std::max(need.workspace, 2 * largest_layer_bytes(stage.layers, settings));
-    }
-    need.activations += recomputed;
+    bool has_pieces = false;  // whose copies for kernels are whole, in buckets
     for (const DeviceShare::Parameters& parameters : share.parameters) {
+      has_pieces = has_pieces || parameters.parts > 1;
       if (share.divides_state) {
         add_divided_state(need, parameters);
       } else {
-        add_parameters(need, rounded_up(parameters.count, parameters.parts), parameter_type_, true);
+        add_parameters(need, rounded_up(parameters.count, parameters.parts), parameter_type_, true, !has_pieces);
       }
     }
+    if (layers_.stack.accumulation == Accumulation::in_products && !has_pieces) {
+      for (const DeviceShare::Stage& stage : share.stages) {
+        need.workspace = std::max(need.workspace, unused_gradients(stage.layers) * bytes_of(storage_));
+      }
+    }
+    add_passes(share, need);
     return need;
   }
 
@@ -143,10 +166,25 @@ std::int64_t available_bytes(const Job& job) {
 
 std::optional<MemoryNeed> memory_need(const Job& job) {
   if (job.layers == nullptr || parallel_problem(job.scenario)) return std::nullopt;
-  const MemoryModel model(job);
-  MemoryNeed need = job.mesh ? model.divided(*job.strategy.division->how) : model.replicated();
+  MemoryNeed need = MemoryModel(job).neediest().need;
   need.available = available_bytes(job);
   return need;
+}
+
+std::optional<MemoryOfStep> memory_of_step(const Job& job) {
+  if (job.layers == nullptr || parallel_problem(job.scenario)) return std::nullopt;
+  const MemoryModel model(job);
+  NeediestDevice device = model.neediest();
+  if (device.share.stages.empty()) return std::nullopt;
+  device.need.available = available_bytes(job);
+  std::vector<StepMoment> moments = StepMemory(device.share, model.settings_of(device.share)).moments();
+  return MemoryOfStep{device.need, std::move(device.share), std::move(moments)};
+}
+
+std::int64_t largest_workspace(const MemoryOfStep& step) {
+  std::int64_t most = 0;
+  for (const StepMoment& moment : step.moments) most = std::max(most, moment.workspace);
+  return most;
 }
 
 void check_memory(const Job& job, const std::optional<MemoryNeed>& need, const std::string& advice) {

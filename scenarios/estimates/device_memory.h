@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reports/run/memory_need.h"
+#include "scenarios/estimates/step_memory.h"
 #include "scenarios/job/job.h"
 
 namespace tandem {
@@ -13,6 +15,17 @@ namespace tandem {
 // without one). Returns nothing for workloads that are trained for real, whose memory engines count, and for jobs that
 // cannot run.
 std::optional<MemoryNeed> memory_need(const Job& job);
+
+// The same device in the course of a step. Only the need's activations and workspace change with the moments; of its
+// workspace, unused gradients (activations.h) are part at every moment.
+struct MemoryOfStep {
+  MemoryNeed need{};
+  DeviceShare share{};
+  std::vector<StepMoment> moments{};
+};
+std::optional<MemoryOfStep> memory_of_step(const Job& job);
+// Returns the largest workspace at any moment, not only at that of the need.
+std::int64_t largest_workspace(const MemoryOfStep& step);
 
 // A job needs more memory than its devices have, which its topology states. Exit code 3.
 class MemoryError : public InputError {

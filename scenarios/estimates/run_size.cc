@@ -96,7 +96,10 @@ double tensor_bytes_of_device(const Job& job) {
   const auto need = memory_need(job);
   if (!need) return 0;
   const bool is_computed = job.layers->learning.has_value();  // and keeps what a device would keep
-  return static_cast<double>(need->total() - (is_computed ? 0 : need->activations + need->optimizer));
+  if (is_computed) return static_cast<double>(need->total());
+  const auto step = memory_of_step(job);
+  const std::int64_t workspace = step ? largest_workspace(*step) : need->workspace;
+  return static_cast<double>(need->total() - need->activations - need->optimizer - need->workspace + workspace);
 }
 
 std::string size_problem(const RunSize& size, double available_bytes) {

@@ -81,6 +81,7 @@ std::optional<ReplayMachine> read_replay_machine(const YamlReader& entry, int de
   machine.nodes = nodes > 0 ? nodes : stated;
   machine.nics_stated = entry.optional("nics_stated").boolean(true);
   machine.p2p_stated = entry.optional("p2p_stated").boolean(true);
+  machine.power_limited = entry.optional("power_limited").boolean(false);
   machine.devices_per_process = entry.optional("devices_per_process").integer(1, kMostNodes, 1);
   machine.nccl = read_nccl(entry.optional("nccl"));
   auto topology = read_cluster_map(entry, machine.nodes);

@@ -79,6 +79,7 @@ class TrainingReader {
     row.devices = reader.required("devices").integer(1, kMostTrainingDevices, 1);
     row.throughput = reader.required("throughput").number_within(kRates);
     const int nodes = reader.optional("nodes").integer(1, kMostTrainingDevices, 1);
+    read_peak(reader, row);
     if (!reader.diagnostics().empty()) return;
     const int machines = row.devices + table.parameter_servers;
     auto machine = table.parameter_servers > 0 ? read_replay_machine(entry, machines, machines)
@@ -87,6 +88,18 @@ class TrainingReader {
     row.machine = std::move(*machine);
     read_own(reader, table, row);
     table.rows.push_back(std::move(row));
+  }
+
+  static void read_peak(const YamlReader& reader, TrainingTable::Row& row) {
+    constexpr double kMostMemory = 1e15;
+    const YamlReader bytes = reader.optional("peak_memory"), counts = reader.optional("peak_memory_of");
+    if (!bytes) {
+      if (counts) counts.error("is for a 'peak_memory'");
+      return;
+    }
+    row.peak = PublishedPeak{
+        .bytes = static_cast<std::int64_t>(bytes.quantity(Dimension::bytes, {.most = kMostMemory})),
+        .is_reserved = counts.one_of<bool>({{"allocated", false}, {"reserved", true}}, false)};
   }
 
   // Reads a row's own entries, and checks that they fit its devices.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/validation/validation.h"
 #include "scenarios/measurements/replay_machine.h"
 #include "scenarios/scenario/scenario.h"
 
@@ -16,6 +17,7 @@ struct TrainingTable {
   struct Row {
     int devices = 1;
     double throughput = 0;  // of all devices, in units per second
+    std::optional<PublishedPeak> peak{};
     ReplayMachine machine{};
     std::optional<WorkloadSettings> workload{};  // instead of the table's, with the batch of all devices
     std::optional<StrategySettings> strategy{};  // instead of the table's

@@ -20,7 +20,8 @@ std::string left_out_by(const MeasurementFile& file, const MeasuredTable& table)
 }
 
 std::string training_apart_by(const ReplayMachine& machine) {
-  return machine.devices_per_process > 1 ? "several devices a process" : "";
+  if (machine.devices_per_process > 1) return "several devices a process";
+  return machine.power_limited ? "power limited" : "";
 }
 
 std::string apart_by(const ReplayMachine& machine) {

@@ -22,7 +22,8 @@ std::string left_out_by(const MeasurementFile& file, const MeasuredTable& table)
 //   several nodes over another network than InfiniBand or RoCE: EFA, TCPX, TCPXO, Slingshot, sockets
 std::string apart_by(const ReplayMachine& machine);
 
-// Does the same for a training row, by only the first of these rules.
+// Does the same for a training row, by the first of these rules and another:
+//   the power limit of its GPUs is below that of the catalog's: their rate under load is in no source
 std::string training_apart_by(const ReplayMachine& machine);
 
 }  // namespace tandem::validation

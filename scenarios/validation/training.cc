@@ -19,19 +19,24 @@ namespace {
 constexpr int kSteps = 2;  // the first is warm-up; simulated steps are equal
 constexpr int kWarmupSteps = 1;
 
-double simulate(const TrainingTable& table, const TrainingTable::Row& row, std::shared_ptr<const Topology> topology) {
+Report simulate(const TrainingTable& table, const TrainingTable::Row& row, std::shared_ptr<const Topology> topology) {
   Scenario scenario = scenario_of(table, row);
   scenario.topology = std::move(topology);
   scenario.steps = kSteps;
   scenario.warmup_steps = kWarmupSteps;
   const RunOptions options{.measures_scaling = false, .only_report = true};
-  return run_scenario(scenario, options).report.throughput();
+  return run_scenario(scenario, options).report;
 }
 
 const TrainingTable::Row* row_of_one_device(const TrainingTable& table) {
   const auto one = std::find_if(table.rows.begin(), table.rows.end(),
                                 [](const TrainingTable::Row& row) { return row.devices == 1; });
   return one == table.rows.end() ? nullptr : &*one;
+}
+
+std::int64_t predicted_peak(const TrainingTable::Row& row, const MemoryNeed& need) {
+  const bool counts_blocks = row.peak && row.peak->is_reserved;
+  return need.total() + (counts_blocks ? need.cached : 0);
 }
 
 TrainingPoint training_point(const std::string& file, const TrainingTable& table, const TrainingTable::Row& row) {
@@ -44,6 +49,7 @@ TrainingPoint training_point(const std::string& file, const TrainingTable& table
   point.nodes = row.machine.nodes;
   point.unit = table.unit;
   point.measured = row.throughput;
+  point.peak = row.peak;
   point.apart = training_apart_by(row.machine);
   // Rows with workloads of their own differ in more than the number of devices.
   if (const auto* one = row_of_one_device(table); one != nullptr && row.devices > 1 && !row.workload) {
@@ -68,7 +74,7 @@ double slowness_in(const std::string& file, const TrainingTable& table, const Tr
         .factor;
   }
   const auto simulated = [&](const Topology& topology) {
-    return simulate(table, row, std::make_shared<const Topology>(topology));
+    return simulate(table, row, std::make_shared<const Topology>(topology)).throughput();
   };
   return slowness_of_devices(*row.machine.topology, simulated, row.throughput, file, row.place);
 }
@@ -94,7 +100,9 @@ void replay_table(const std::string& file, const TrainingTable& table, bool fits
       topology = fit;
     }
     try {
-      point.predicted = simulate(table, row, topology);
+      const Report report = simulate(table, row, topology);
+      point.predicted = report.throughput();
+      if (report.memory) point.predicted_peak = predicted_peak(row, *report.memory);
       replay.points.push_back(std::move(point));
     } catch (const MemoryError& error) {  // the others can be predicted
       replay.left_out.push_back({file, fmt::format("the row in line {} {}", row.place.line, error.what())});

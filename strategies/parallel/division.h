@@ -11,6 +11,7 @@
 
 #include "strategies/parallel/divided_training.h"
 #include "strategies/parallel/layout/division_problem.h"
+#include "strategies/parallel/layout/pipeline_schedule.h"
 
 namespace tandem {
 
@@ -33,6 +34,9 @@ struct DeviceShare {
     std::int64_t state_parts = 1;  // with DeviceShare::divides_state: devices that divide the state
   };
   std::vector<Stage> stages{};
+  // The order of the passes of a step through these stages. Empty: as many as are under way at the same time go
+  // forward, then back.
+  std::vector<PipelineAction> actions{};
   std::vector<Parameters> parameters{};
   bool divides_state = false;         // a distributed optimizer: only what kernels do not read is divided
   std::int64_t examples = 1;          // of one pass

@@ -236,7 +236,8 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
   const std::vector<std::size_t> first = first_layers(model, options);
   const std::vector<PipelineAction> actions = schedule(place, options);
   const std::int64_t of_replica = part_of(options.batch, options.data, 0).count;
-  DeviceShare share{.examples = part_of(of_replica, options.micro_batches, 0).count,
+  DeviceShare share{.actions = actions,
+                    .examples = part_of(of_replica, options.micro_batches, 0).count,
                     .row_parts = division.divides_rows ? options.tensor : 1,
                     .key_parts = options.context};
   std::int64_t parameters = 0, of_experts = 0;

@@ -29,7 +29,13 @@ std::vector<DeviceShare> ShardedDivision::shares(const DivisionRequest& request)
   const auto& [model, settings, options] = request;
   const std::int64_t examples = part_of(options.batch, options.data, 0).count;
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings.storage()));
+  std::vector<PipelineAction> actions;
+  for (int i = 0; i < settings.gradient_accumulation_steps; ++i) {
+    actions.push_back({PipelineAction::Pass::forward, i});
+    actions.push_back({PipelineAction::Pass::backward, i});
+  }
   return {{.stages = {{.layers = model.layers}},
+           .actions = std::move(actions),
            .parameters = {{.count = model.parameters(), .parts = options.data}},
            .examples = part_of(examples, settings.gradient_accumulation_steps, 0).count,
            .input = examples * model.input_elements,

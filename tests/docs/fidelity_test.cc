@@ -110,6 +110,26 @@ std::string training_table() {
   return text;
 }
 
+// The lines below "memory of a device".
+std::string memory_table() {
+  std::string text = "| table | published peak | rows | median | worst | within 5 % |\n|---|---|---|---|---|---|\n";
+  std::istringstream in(contents_of(kOutputs + "/training.txt"));
+  bool is_below = false;
+  for (std::string line; std::getline(in, line);) {
+    const auto cells = words_of(line);
+    if (is_below && cells.size() < 7) {
+      if (line.empty()) break;
+      continue;  // the rule below the heading
+    }
+    if (is_below) {
+      text += fmt::format("| {} | {} | {} | {} | {} | {} % |\n", cells[0], cells[1], cells[2], cells[3], cells[4],
+                          cells[5]);
+    }
+    is_below = is_below || line.starts_with("memory of a device");
+  }
+  return text;
+}
+
 std::string collectives_table() {
   struct Row {
     const char *name, *file, *machines, *collective;
@@ -172,6 +192,7 @@ std::string with_tables(const std::string& page) {
   const std::map<std::string, std::string> tables = {
       {"<!-- training -->", training_table()},
       {"<!-- collectives -->", collectives_table()},
+      {"<!-- memory -->", memory_table()},
       {"<!-- reports/data/error_bands.json: calibrated -->", calibrated_table(known)}};
   std::size_t found = 0;
   std::istringstream in(page);

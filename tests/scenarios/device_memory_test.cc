@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "scenarios/estimates/activations.h"
+#include "scenarios/estimates/step_memory.h"
 #include "scenarios/model/model_reader.h"
 #include "strategies/model/recomputation.h"
 #include "strategies/parallel/layout/layer_division.h"
@@ -210,10 +213,10 @@ TEST(DeviceMemory, OfFullyShardedDevicesIsAPartOfIt) {
 // The first device keeps most: the activations of as many micro-batches as there are stages, and the embeddings.
 TEST(DeviceMemory, OfAPipelineCountsTheMicroBatchesThatAreUnderWay) {
   const auto activations = [](int micro_batches) {
-    return memory_need(gpt("{name: mesh, pipeline: 4, data: 2, micro_batches: " + std::to_string(micro_batches) + "}"))
-        ->activations;
+    const std::string mesh = "{name: mesh, pipeline: 4, data: 2, micro_batches: " + std::to_string(micro_batches) + "}";
+    return memory_need(gpt(mesh, "", ", stack: {attention: flash}"))->activations;
   };
-  const ActivationSettings of_one{.examples = 1, .dtype = DType::bf16};
+  const ActivationSettings of_one{.examples = 1, .dtype = DType::bf16, .keeps_scores = false};
   const std::vector<Layer> six_blocks = gpt_layers(6);
   const std::vector<Layer> first_stage(six_blocks.begin(), six_blocks.end() - 1);
   EXPECT_EQ(activations(32), 4 * activation_bytes(first_stage, of_one)) << "32 examples in 32 micro-batches";
@@ -225,6 +228,92 @@ TEST(DeviceMemory, OfGradientAccumulationIsThatOfOnePass) {
   const MemoryNeed four = *memory_need(gpt("{name: mirrored}", "", ", gradient_accumulation_steps: 4"));
   EXPECT_EQ(4 * four.activations, one.activations);
   EXPECT_EQ(four.parameters, one.parameters);
+}
+
+// FSDP2 casts what it gathers, and keeps no copy of its pieces.
+TEST(DeviceMemory, OfPiecesHasNoCopyOfTheTypeThatKernelsRead) {
+  const auto optimizer = [](const std::string& strategy) {
+    return memory_need(gpt(strategy, "", ", parameter_dtype: f32"))->optimizer;
+  };
+  EXPECT_EQ(optimizer("{name: mesh, data: 8}"), (8 + 2) * kParameters);
+  EXPECT_EQ(optimizer("{name: mesh, data: 8, shard_parameters: true}"), 8 * kParameters / 8);
+}
+
+// Transformer Engine keeps an unused gradient for each shape of weights: queries, keys and values are one matrix, as
+// are the two that meet in a gate.
+TEST(DeviceMemory, OfProductsThatAddTheirGradientsHasOneMoreOfEachShape) {
+  const auto workspace = [](const std::string& accumulation) {
+    return memory_need(
+               read_scenario("workload: {kind: layers, model: llama, sizes: {layers: 4}, batch: 8, dtype: bf16, "
+                             "stack: {attention: flash, loss: fused, accumulation: " +
+                             accumulation +
+                             "}}\nstrategy: {name: mesh, data: 8}\nengine: {name: sim}\ntopology: dgx-a100\n"
+                             "devices: {per_worker: 8}\nsteps: 1\n"))
+        ->workspace;
+  };
+  constexpr std::int64_t kHiddenOfLlama = 4096, kGate = 14336, kVocabulary = 128256;
+  constexpr std::int64_t kShapes = kHiddenOfLlama * (4096 + 2 * 1024 + 4096 + 2 * kGate + kVocabulary) + kGate * 4096;
+  EXPECT_EQ(workspace("in_products") - workspace("separate"), 2 * kShapes);
+}
+
+// The loss of PyTorch's cross_entropy: the softmax, the gradients of its logarithms and those of the logits, in f32.
+// The logits' own block is free then.
+TEST(DeviceMemory, OfALossThatIsNotFusedHasItsGradientsTwiceInF32) {
+  const auto need = [](const std::string& loss) {
+    return *memory_need(read_scenario(
+        "workload: {kind: layers, model: llama, sizes: {layers: 2}, batch: 8, dtype: bf16, stack: {attention: flash, "
+        "loss: " +
+        loss +
+        "}}\nstrategy: {name: mesh, data: 8, shard_parameters: true}\nengine: {name: sim}\n"
+        "topology: dgx-a100\ndevices: {per_worker: 8}\nsteps: 1\n"));
+  };
+  constexpr std::int64_t kLogits = 8192LL * 128256, kInput = 8192LL * 4096;
+  const MemoryNeed separate = need("separate"), fused = need("fused");
+  EXPECT_EQ(separate.workspace, 2 * (4 * kLogits + 2 * kInput));
+  EXPECT_EQ(separate.cached, 2 * kLogits);
+  EXPECT_EQ(separate.moment, "the backward pass, head");
+  EXPECT_EQ(fused.cached, 0);
+  EXPECT_LT(fused.total(), separate.total() - 8 * kLogits);
+}
+
+TEST(DeviceMemory, IsThatOfTheMomentAtWhichADeviceHoldsMost) {
+  for (const char* const strategy :
+       {"{name: mirrored}", "{name: fully_sharded}", "{name: mesh, pipeline: 4, data: 2, micro_batches: 8}",
+        "{name: mesh, pipeline: 4, data: 2, micro_batches: 8, virtual_stages: 2}",
+        "{name: mesh, pipeline: 4, data: 2, micro_batches: 8, schedule: zero_bubble}"}) {
+    for (const char* const more : {"", ", stack: {attention: flash, accumulation: in_products}"}) {
+      const Scenario scenario = gpt(strategy, "", more);
+      const Job job = job_of(scenario);
+      const MemoryNeed need = *tandem::memory_need(job);
+      const MemoryOfStep step = *memory_of_step(job);
+      ASSERT_EQ(step.need, need);
+      const auto most = std::ranges::max_element(step.moments, {}, &StepMoment::bytes);
+      EXPECT_EQ(most->activations, need.activations) << strategy << more;
+      EXPECT_LE(most->workspace, need.workspace) << strategy << more;
+      EXPECT_EQ(moment_text(*most, step.share), need.moment) << strategy << more;
+      EXPECT_EQ(step.moments.front().action.pass, PipelineAction::Pass::forward);
+    }
+  }
+}
+
+// Of one block: the first moment holds what its first layer keeps, and the last one no more than that.
+TEST(StepMemory, RisesAndFallsWithThePasses) {
+  const std::vector<Layer> layers = gpt_layers(2);
+  const ActivationSettings settings{.examples = 1, .dtype = DType::bf16};
+  const std::int64_t whole = activation_bytes(layers, settings);
+  using Pass = PipelineAction::Pass;
+  const DeviceShare share{
+      .stages = {{.layers = layers, .live = 2}},
+      .actions = {{Pass::forward, 0}, {Pass::forward, 1}, {Pass::backward, 0}, {Pass::backward, 1}}};
+  const std::vector<StepMoment> moments = StepMemory(share, settings).moments();
+  const std::size_t n = layers.size();
+  ASSERT_EQ(moments.size(), 4 * n);
+  EXPECT_EQ(moments[n - 1].activations, whole);
+  EXPECT_EQ(moments[2 * n - 1].activations, 2 * whole);
+  EXPECT_EQ(moments[2 * n].activations, 2 * whole);
+  EXPECT_EQ(moments[3 * n].activations, whole);
+  EXPECT_EQ(moments[4 * n - 1].activations, moments[0].activations);
+  EXPECT_LT(moments[0].activations, whole);
 }
 
 TEST(DeviceMemory, IsRefusedWithEachPartBeforeTheRun) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "reports/validation/validation.h"
 #include "scenarios/validation/training.h"
 #include "topologies/base/error.h"
 #include "topologies/base/strict_yaml.h"
@@ -46,6 +47,40 @@ TEST(TrainingFile, SaysWhatItLacks) {
             "a 'workload'");
 }
 
+TEST(TrainingFile, HasPublishedPeaksOfMemory) {
+  const auto tables = parse_training(training_file(R"({"devices": 1, "throughput": 1270, "peak_memory": "7.5GiB"},
+                       {"devices": 2, "throughput": 2500, "peak_memory": "8GB", "peak_memory_of": "reserved"},
+                       {"devices": 4, "throughput": 5000})"),
+                                     "made up");
+  const auto& rows = tables.at(0).rows;
+  EXPECT_EQ(rows[0].peak->bytes, 8'053'063'680);
+  EXPECT_FALSE(rows[0].peak->is_reserved);
+  EXPECT_EQ(rows[1].peak->bytes, 8'000'000'000);
+  EXPECT_TRUE(rows[1].peak->is_reserved);
+  EXPECT_FALSE(rows[2].peak.has_value());
+}
+
+TEST(TrainingReplay, PredictsPeaksOfMemoryBesideThePublishedOnes) {
+  const std::string workload =
+      R"({"kind": "layers", "model": "llama", "sizes": {"layers": 2}, "batch": 8, "dtype": "bf16", "stack": {"attention": "flash", "loss": "separate"}})";
+  const std::string row = R"({"devices": 8, "throughput": 10, "peak_memory": "40GB", "workload": )" + workload;
+  const auto tables = parse_training(
+      R"({"strategy": "fully_sharded", "topology": {"node": "hgx-h100", "power_limited": true}, "tables": [{"workload": )" +
+          workload + R"(, "rows": [)" + row + "}, " + row + R"(, "peak_memory_of": "reserved"}]}]})",
+      "made up");
+  const TrainingReplay replay = replay_training("made up", tables, false);
+  ASSERT_EQ(replay.points.size(), 2u);
+  const TrainingPoint &allocated = replay.points[0], &reserved = replay.points[1];
+  EXPECT_EQ(reserved.predicted_peak - allocated.predicted_peak, 2 * 8192 * 128256) << "the block of the logits";
+  EXPECT_EQ(allocated.apart, "power limited");
+  Validation validation{.protocol = "links", .training = replay.points};
+  EXPECT_THAT(validation_text(validation), HasSubstr("memory of a device  published peak  rows"));
+  const auto json = validation_json(validation);
+  EXPECT_EQ(json["points"][1]["peak_memory"]["of"], "reserved");
+  EXPECT_EQ(json["points"][1]["peak_memory"]["measured"], 40'000'000'000);
+  EXPECT_EQ(json["points"][1]["peak_memory"]["predicted"], reserved.predicted_peak);
+}
+
 TEST(TrainingFile, ReportsWhatIsWrong) {
   const auto problem = [](const std::string& text) -> std::string {
     try {
@@ -57,6 +92,8 @@ TEST(TrainingFile, ReportsWhatIsWrong) {
   };
   EXPECT_THAT(problem(training_file(R"({"devices": 1, "throughput": -5})")),
               HasSubstr("tables[0].rows[0].throughput: must be from 1e-09 to 1e+18, found -5"));
+  EXPECT_THAT(problem(training_file(R"({"devices": 1, "throughput": 5, "peak_memory_of": "reserved"})")),
+              HasSubstr("tables[0].rows[0].peak_memory_of: is for a 'peak_memory'"));
   EXPECT_THAT(problem(training_file(R"({"devices": 16, "throughput": 5})")),
               HasSubstr("topology: 16 devices on one node of 'dgx1-v100' with 8 GPUs"));
   EXPECT_THAT(problem(training_file(R"({"throughput": 5})")), HasSubstr("tables[0].rows[0]: missing key 'devices'"));

@@ -1,0 +1,121 @@
+#include "scenarios/estimates/step_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+using Way = PipelineAction::Pass;
+
+// Where a division does not say the order of its passes: as many as are under way at the same time go forward, then
+// back.
+std::vector<PipelineAction> passes_of(const DeviceShare& share) {
+  if (!share.actions.empty()) return share.actions;
+  std::vector<PipelineAction> actions;
+  for (int chunk = 0; chunk < static_cast<int>(share.stages.size()); ++chunk) {
+    for (int i = 0; i < share.stages[static_cast<std::size_t>(chunk)].live; ++i) {
+      actions.push_back({Way::forward, i, chunk});
+    }
+  }
+  for (std::size_t i = actions.size(); i-- > 0;)
+    actions.push_back({Way::backward, actions[i].micro_batch, actions[i].chunk});
+  return actions;
+}
+
+std::size_t largest_moment(const std::vector<PassMemory::Moment>& moments, bool is_reversed) {
+  std::size_t most = is_reversed && !moments.empty() ? moments.size() - 1 : 0;
+  const auto bytes = [&](std::size_t i) { return moments[i].kept + moments[i].workspace; };
+  for (std::size_t n = 0; n < moments.size(); ++n) {
+    const std::size_t i = is_reversed ? moments.size() - 1 - n : n;
+    if (bytes(i) > bytes(most)) most = i;
+  }
+  return most;
+}
+
+bool has_micro_batches(const DeviceShare& share) {
+  const auto is_another = [](const PipelineAction& action) { return action.micro_batch > 0; };
+  const auto has_several = [](const DeviceShare::Stage& stage) { return stage.live > 1; };
+  return share.actions.empty() ? std::ranges::any_of(share.stages, has_several)
+                               : std::ranges::any_of(share.actions, is_another);
+}
+
+std::size_t chunk_of(const PipelineAction& action) {
+  return static_cast<std::size_t>(action.chunk);
+}
+
+}  // namespace
+
+StepMemory::StepMemory(const DeviceShare& share, const ActivationSettings& settings)
+    : actions_(passes_of(share)), has_weights_(std::ranges::count(actions_, Way::weights, &PipelineAction::pass) > 0) {
+  for (const DeviceShare::Stage& stage : share.stages) {
+    const PassMemory& pass = passes_.emplace_back(pass_memory(stage.layers, settings));
+    largest_forward_.push_back(largest_moment(pass.forward, false));
+    largest_backward_.push_back(largest_moment(pass.backward, true));
+  }
+}
+
+// Calls visit(action, bytes that the other micro-batches under way keep). Where gradients of weights are passes of
+// their own, all stays until these.
+template <typename Visit>
+void StepMemory::visit_passes(const Visit& visit) const {
+  std::int64_t kept = 0;  // by whole micro-batches
+  for (const PipelineAction& action : actions_) {
+    const std::int64_t of_pass = passes_[chunk_of(action)].kept;
+    if (action.pass != Way::forward) kept -= of_pass;
+    visit(action, kept);
+    const bool ends = action.pass == (has_weights_ ? Way::weights : Way::backward);
+    if (!ends) kept += of_pass;
+  }
+}
+
+StepMoment StepMemory::moment(const PipelineAction& action, std::size_t layer, std::int64_t others) const {
+  const PassMemory& pass = passes_[chunk_of(action)];
+  const PassMemory::Moment& now = action.pass == Way::forward ? pass.forward[layer] : pass.backward[layer];
+  const bool keeps_all = has_weights_ && action.pass == Way::backward;
+  const std::int64_t again = pass.backward[layer].kept - pass.forward[layer].kept;
+  return {action, layer, others + (keeps_all ? pass.kept + again : now.kept), now.workspace};
+}
+
+std::size_t StepMemory::largest_of(const PipelineAction& action) const {
+  return action.pass == Way::forward ? largest_forward_[chunk_of(action)] : largest_backward_[chunk_of(action)];
+}
+
+std::vector<StepMoment> StepMemory::moments() const {
+  std::vector<StepMoment> moments;
+  visit_passes([&](const PipelineAction& action, std::int64_t others) {
+    const std::size_t layers = passes_[chunk_of(action)].forward.size();
+    for (std::size_t n = 0; n < layers; ++n) {
+      moments.push_back(moment(action, action.pass == Way::forward ? n : layers - 1 - n, others));
+    }
+  });
+  return moments;
+}
+
+StepMoment StepMemory::peak() const {
+  StepMoment most;
+  visit_passes([&](const PipelineAction& action, std::int64_t others) {
+    if (passes_[chunk_of(action)].forward.empty()) return;
+    if (has_weights_ && action.pass == Way::backward) {  // what is kept is the same for all layers
+      for (std::size_t i = passes_[chunk_of(action)].forward.size(); i-- > 0;) {
+        if (const StepMoment now = moment(action, i, others); now.bytes() > most.bytes()) most = now;
+      }
+    } else if (const StepMoment now = moment(action, largest_of(action), others); now.bytes() > most.bytes()) {
+      most = now;
+    }
+  });
+  return most;
+}
+
+std::string moment_text(const StepMoment& moment, const DeviceShare& share) {
+  const char* const pass = moment.action.pass == Way::forward    ? "the forward pass"
+                           : moment.action.pass == Way::backward ? "the backward pass"
+                                                                 : "the gradients of weights";
+  const std::vector<Layer>& layers = share.stages.at(chunk_of(moment.action)).layers;
+  const std::string name = moment.layer < layers.size() ? ", " + layers[moment.layer].name : "";
+  if (!has_micro_batches(share)) return pass + name;
+  return fmt::format("{} of micro-batch {}{}", pass, moment.action.micro_batch, name);
+}
+
+}  // namespace tandem

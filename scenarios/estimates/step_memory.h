@@ -1,0 +1,50 @@
+// What a device holds of activations in the course of a step: pass by pass, layer by layer.
+//
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scenarios/estimates/activations.h"
+#include "strategies/parallel/division.h"
+#include "strategies/parallel/layout/pipeline_schedule.h"
+
+namespace tandem {
+
+// The work on one layer in one pass.
+struct StepMoment {
+  PipelineAction action{};
+  std::size_t layer = 0;  // of the stage that is the action's chunk
+  std::int64_t activations = 0, workspace = 0;
+
+  std::int64_t bytes() const { return activations + workspace; }
+};
+
+class StepMemory {
+ public:
+  // Needs a share with a stage.
+  StepMemory(const DeviceShare& share, const ActivationSettings& settings);
+
+  // Returns all moments, in their order.
+  std::vector<StepMoment> moments() const;
+  // Returns the one with most bytes, the first of them.
+  StepMoment peak() const;
+
+ private:
+  template <typename Visit>
+  void visit_passes(const Visit& visit) const;
+  StepMoment moment(const PipelineAction& action, std::size_t layer, std::int64_t others) const;
+  std::size_t largest_of(const PipelineAction& action) const;
+
+  std::vector<PipelineAction> actions_;
+  bool has_weights_;                                             // passes of their own for the gradients of weights
+  std::vector<PassMemory> passes_;                               // by chunk
+  std::vector<std::size_t> largest_forward_, largest_backward_;  // layers, by chunk
+};
+
+// "the backward pass of micro-batch 3, block.0.output"; "the backward pass, head" where there is one micro-batch.
+std::string moment_text(const StepMoment& moment, const DeviceShare& share);
+
+}  // namespace tandem
