@@ -214,16 +214,19 @@ PassMemory pass_memory(std::span<const Layer> layers, const ActivationSettings& 
     pass.forward.push_back({pass.kept, settings.examples * layer_bytes(layers[i], settings)});
   }
   std::vector<std::int64_t> again(layers.size(), 0);
-  std::int64_t all_again = 0;
+  std::int64_t now = 0, so_far = 0;  // that were computed again: still in use, and all
   pass.backward.resize(layers.size());
+  pass.again.resize(layers.size());
   for (std::size_t i = layers.size(); i-- > 0;) {
     for (const Again& one : recomputation.before(i)) {
       const std::int64_t bytes = settings.examples * again_bytes(layers, one, settings);
       again[one.layer] += bytes;
-      all_again += bytes;
+      now += bytes;
+      so_far += bytes;
     }
-    pass.backward[i] = {pass.forward[i].kept + all_again, settings.examples * gradient_bytes(layers[i], settings)};
-    all_again -= std::exchange(again[i], 0);
+    pass.again[i] = so_far;
+    pass.backward[i] = {pass.forward[i].kept + now, settings.examples * gradient_bytes(layers[i], settings)};
+    now -= std::exchange(again[i], 0);
   }
   return pass;
 }

@@ -47,8 +47,7 @@ std::size_t chunk_of(const PipelineAction& action) {
 
 }  // namespace
 
-StepMemory::StepMemory(const DeviceShare& share, const ActivationSettings& settings)
-    : actions_(passes_of(share)), has_weights_(std::ranges::count(actions_, Way::weights, &PipelineAction::pass) > 0) {
+StepMemory::StepMemory(const DeviceShare& share, const ActivationSettings& settings) : actions_(passes_of(share)) {
   for (const DeviceShare::Stage& stage : share.stages) {
     const PassMemory& pass = passes_.emplace_back(pass_memory(stage.layers, settings));
     largest_forward_.push_back(largest_moment(pass.forward, false));
@@ -56,26 +55,27 @@ StepMemory::StepMemory(const DeviceShare& share, const ActivationSettings& setti
   }
 }
 
-// Calls visit(action, bytes that the other micro-batches under way keep). Where gradients of weights are passes of
-// their own, all stays until these.
+// Calls visit(action, bytes that the other micro-batches under way keep).
 template <typename Visit>
 void StepMemory::visit_passes(const Visit& visit) const {
   std::int64_t kept = 0;  // by whole micro-batches
   for (const PipelineAction& action : actions_) {
-    const std::int64_t of_pass = passes_[chunk_of(action)].kept;
-    if (action.pass != Way::forward) kept -= of_pass;
+    const PassMemory& pass = passes_[chunk_of(action)];
+    if (action.pass == Way::backward || action.pass == Way::inputs) kept -= pass.kept;
+    if (action.pass == Way::weights) kept -= pass.left();
     visit(action, kept);
-    const bool ends = action.pass == (has_weights_ ? Way::weights : Way::backward);
-    if (!ends) kept += of_pass;
+    if (action.pass == Way::forward) kept += pass.kept;
+    if (action.pass == Way::inputs) kept += pass.left();
   }
 }
 
 StepMoment StepMemory::moment(const PipelineAction& action, std::size_t layer, std::int64_t others) const {
   const PassMemory& pass = passes_[chunk_of(action)];
   const PassMemory::Moment& now = action.pass == Way::forward ? pass.forward[layer] : pass.backward[layer];
-  const bool keeps_all = has_weights_ && action.pass == Way::backward;
-  const std::int64_t again = pass.backward[layer].kept - pass.forward[layer].kept;
-  return {action, layer, others + (keeps_all ? pass.kept + again : now.kept), now.workspace};
+  const std::int64_t kept = action.pass == Way::inputs    ? pass.kept + pass.again[layer]
+                            : action.pass == Way::weights ? pass.left()
+                                                          : now.kept;
+  return {action, layer, others + kept, now.workspace};
 }
 
 std::size_t StepMemory::largest_of(const PipelineAction& action) const {
@@ -96,22 +96,22 @@ std::vector<StepMoment> StepMemory::moments() const {
 StepMoment StepMemory::peak() const {
   StepMoment most;
   visit_passes([&](const PipelineAction& action, std::int64_t others) {
-    if (passes_[chunk_of(action)].forward.empty()) return;
-    if (has_weights_ && action.pass == Way::backward) {  // what is kept is the same for all layers
-      for (std::size_t i = passes_[chunk_of(action)].forward.size(); i-- > 0;) {
-        if (const StepMoment now = moment(action, i, others); now.bytes() > most.bytes()) most = now;
-      }
-    } else if (const StepMoment now = moment(action, largest_of(action), others); now.bytes() > most.bytes()) {
-      most = now;
-    }
+    const std::size_t layers = passes_[chunk_of(action)].forward.size();
+    if (layers == 0) return;
+    const auto consider = [&](std::size_t layer) {
+      if (const StepMoment now = moment(action, layer, others); now.bytes() > most.bytes()) most = now;
+    };
+    const bool leaves_weights = action.pass == Way::inputs || action.pass == Way::weights;
+    if (!leaves_weights) return consider(largest_of(action));
+    for (std::size_t i = layers; i-- > 0;) consider(i);
   });
   return most;
 }
 
 std::string moment_text(const StepMoment& moment, const DeviceShare& share) {
-  const char* const pass = moment.action.pass == Way::forward    ? "the forward pass"
-                           : moment.action.pass == Way::backward ? "the backward pass"
-                                                                 : "the gradients of weights";
+  const char* const pass = moment.action.pass == Way::forward   ? "the forward pass"
+                           : moment.action.pass == Way::weights ? "the gradients of weights"
+                                                                : "the backward pass";
   const std::vector<Layer>& layers = share.stages.at(chunk_of(moment.action)).layers;
   const std::string name = moment.layer < layers.size() ? ", " + layers[moment.layer].name : "";
   if (!has_micro_batches(share)) return pass + name;

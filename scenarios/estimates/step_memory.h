@@ -39,7 +39,6 @@ class StepMemory {
   std::size_t largest_of(const PipelineAction& action) const;
 
   std::vector<PipelineAction> actions_;
-  bool has_weights_;                                             // passes of their own for the gradients of weights
   std::vector<PassMemory> passes_;                               // by chunk
   std::vector<std::size_t> largest_forward_, largest_backward_;  // layers, by chunk
 };

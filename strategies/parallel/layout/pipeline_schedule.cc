@@ -94,7 +94,7 @@ std::vector<PipelineAction> alternating_one_forward_one_backward(int device, int
   if (chunks > 1) check_rounds(device, devices, micro_batches);
   // With one chunk, rounds are of one micro-batch, so that their number need not be a multiple.
   const RoundsOfPasses rounds{.devices = chunks == 1 ? 1 : devices, .chunks = chunks, .micro_batches = micro_batches};
-  const int warm_up = chunks == 1 ? devices - device - 1 : interleaved_warm_up(device, rounds);
+  const int warm_up = chunks == 1 ? 2 * (devices - device - 1) : interleaved_warm_up(device, rounds);
   return in_turn(rounds, std::min(rounds.passes(), warm_up + 1), true);
 }
 

@@ -44,7 +44,9 @@ std::vector<PipelineAction> interleaved_one_forward_one_backward(int device, int
 
 // Both of them where each forward pass takes turns with the backward pass that follows it, so that the exchanges of one
 // are hidden by the work of the other (Megatron-LM's --overlap-moe-expert-parallel-comm). One more forward pass
-// precedes the first backward pass, because no pass can hide those of its own micro-batch.
+// precedes the first backward pass, because no pass can hide those of its own micro-batch. With one chunk a device is
+// ahead of the next one by two passes, not by one as in 1F1B: what takes turns ends together, so that each of the two
+// devices would wait for the other.
 std::vector<PipelineAction> alternating_one_forward_one_backward(int device, int devices, int chunks,
                                                                  int micro_batches);
 
