@@ -89,10 +89,9 @@ RunResult run_mixtral(const std::string& strategy) {
   return run_scenario(scenario, options);
 }
 
-// Communication that runs beside compute, in nanoseconds a step.
-std::int64_t hidden(const RunResult& result) {
-  const PerStep& step = result.report.summary.per_step;
-  return step.communication - step.exposed_communication;
+// Communication that nothing hides, in nanoseconds a step.
+std::int64_t exposed(const RunResult& result) {
+  return result.report.summary.per_step.exposed_communication;
 }
 
 TEST(OverlapExperts, HidesTheirExchangesBehindTheOtherPass) {
@@ -103,15 +102,15 @@ TEST(OverlapExperts, HidesTheirExchangesBehindTheOtherPass) {
     const RunResult beside = run_mixtral("{name: mesh, micro_batches: 8, overlap_experts: true, " + mesh + "}");
     EXPECT_NEAR(flops(beside), flops(apart), 1e-9 * flops(apart)) << mesh;
     EXPECT_LT(step_of(beside), step_of(apart)) << mesh;
-    EXPECT_GT(hidden(beside), hidden(apart)) << mesh;
+    EXPECT_LT(exposed(beside), exposed(apart)) << mesh;
   }
 }
 
 // Whether passes take turns is part of DualPipe.
 TEST(OverlapExperts, IsPartOfDualPipe) {
   const std::string mesh = "{name: mesh, data: 4, expert: 4, pipeline: 2, micro_batches: 8, schedule: ";
-  const auto hidden_in = [&](const std::string& schedule) { return hidden(run_mixtral(mesh + schedule + "}")); };
-  EXPECT_GT(hidden_in("dualpipe_v"), hidden_in("zero_bubble_v"));
+  const auto exposed_in = [&](const std::string& schedule) { return exposed(run_mixtral(mesh + schedule + "}")); };
+  EXPECT_LT(exposed_in("dualpipe_v"), exposed_in("zero_bubble_v"));
 }
 
 }  // namespace
