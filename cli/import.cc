@@ -12,12 +12,12 @@
 #include "cli/base/load.h"
 #include "cli/base/output.h"
 #include "cli/base/progress_line.h"
-#include "scenarios/estimates/activations.h"
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/estimates/size_check.h"
 #include "scenarios/import/traces/trace.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario/scenario.h"
+#include "scenarios/workloads/activations.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {

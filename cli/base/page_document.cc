@@ -12,6 +12,7 @@ nlohmann::ordered_json details_json(const RunResult& result) {
   const Pace pace = result.report.asynchronous ? Pace::each_its_own : Pace::in_step;
   RunDetails details = run_details(result.timeline, result.report.warmup_steps, pace);
   details.bounds = collective_bounds(result);
+  details.memory = result.memory;
   return run_details_to_json(details);
 }
 

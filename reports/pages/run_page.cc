@@ -75,6 +75,53 @@ std::string links_section(const RunDetails& details) {
                               folded("As a table", std::move(table).finish()));
 }
 
+// The parts of a device's memory one upon the other, those that stay the same first.
+std::string memory_section(const RunDetails& details) {
+  if (!details.memory || details.memory->points.empty()) return "";
+  const MemoryCurve& curve = *details.memory;
+  XyChart chart{.x = {.name = "time in the step", .unit = Unit::nanoseconds},
+                .y = {.name = "bytes", .unit = Unit::bytes},
+                .series = {},
+                .shaded_name = {}};
+  const auto end = static_cast<double>(curve.length);
+  std::int64_t below = 0;
+  for (const MemoryPart& part : memory_parts()) {
+    const bool changes = part.bytes == &MemoryNeed::activations || part.bytes == &MemoryNeed::workspace;
+    if (changes || curve.need.*part.bytes == 0) continue;
+    below += curve.need.*part.bytes;
+    chart.series.push_back({.name = chart.series.empty() ? part.name : fmt::format("+ {}", part.name),
+                            .points = {{0, static_cast<double>(below)}, {end, static_cast<double>(below)}}});
+  }
+  Series activations{.name = "+ activations", .points = {}, .mark = Series::Mark::stairs};
+  Series all{.name = "+ workspace", .points = {}, .mark = Series::Mark::stairs};
+  const MemoryPoint* peak = &curve.points.front();
+  for (const MemoryPoint& point : curve.points) {
+    const auto at = static_cast<double>(point.at);
+    activations.points.emplace_back(at, static_cast<double>(below + point.activations));
+    all.points.emplace_back(at, static_cast<double>(curve.total_at(point)));
+    if (curve.total_at(point) > curve.total_at(*peak)) peak = &point;
+  }
+  chart.labels = {{static_cast<double>(peak->at), static_cast<double>(curve.total_at(*peak)), "most"}};
+  chart.series.push_back(std::move(activations));
+  chart.series.push_back(std::move(all));
+  if (curve.need.available > 0) {
+    const auto available = static_cast<double>(curve.need.available);
+    chart.series.push_back({.name = "available", .points = {{0, available}}, .mark = Series::Mark::dashes});
+  }
+  chart.y.hold(0);
+  HtmlTable table("what the device holds at the peak", {"part", "bytes", "of the peak"});
+  for (const MemoryPart& part : memory_parts()) {
+    if (curve.need.*part.bytes == 0) continue;
+    table.add({part.name, memory_size_text(curve.need.*part.bytes),
+               percent_text(static_cast<double>(curve.need.*part.bytes) / static_cast<double>(curve.need.total()))});
+  }
+  const std::string text =
+      fmt::format("{} holds most in {}, {} after the start of step {}: {}.", curve.device, curve.need.moment,
+                  time_text(peak->at), curve.step, memory_size_text(curve.need.total()));
+  return section("Memory of a device", paragraph(text) + xy_chart("Memory in the course of a step", std::move(chart)) +
+                                           folded("As a table", std::move(table).finish()));
+}
+
 // Returns the losses of evenly chosen steps and of the last one.
 std::string loss_table(const Report& report) {
   constexpr std::size_t kMostSteps = 200;
@@ -146,6 +193,7 @@ Content run_content(const Json& document, const JsonOrigin& origin) {
                       gantt_section(details, report.summary.per_step.exposed_communication),
                       details ? waiting_section(*details) : "",
                       collectives_section(report, details ? details->bounds : std::vector<CollectiveBound>()),
+                      details ? memory_section(*details) : "",
                       details ? links_section(*details) : "",
                       loss_section(report),
                       notes_section(report)};

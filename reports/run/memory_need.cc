@@ -9,13 +9,14 @@
 namespace tandem {
 namespace {
 
-constexpr std::array<MemoryPart, 7> kMemoryParts{{{"parameters", &MemoryNeed::parameters},
+constexpr std::array<MemoryPart, 8> kMemoryParts{{{"parameters", &MemoryNeed::parameters},
                                                   {"gradients", &MemoryNeed::gradients},
                                                   {"optimizer", &MemoryNeed::optimizer},
                                                   {"activations", &MemoryNeed::activations},
                                                   {"buckets", &MemoryNeed::buckets},
                                                   {"input", &MemoryNeed::input},
-                                                  {"workspace", &MemoryNeed::workspace}}};
+                                                  {"workspace", &MemoryNeed::workspace},
+                                                  {"reserved", &MemoryNeed::reserved}}};
 
 }  // namespace
 

@@ -15,6 +15,7 @@ struct MemoryNeed {
   std::int64_t buckets = 0;      // parameters, gradients and activations on their way between devices
   std::int64_t input = 0;
   std::int64_t workspace = 0;  // a layer's input, output and their gradients, and buffers of its kernels
+  std::int64_t reserved = 0;   // by contexts and allocators, as the scenario states it
   std::int64_t cached = 0;     // beside all these: blocks that tensors have left and the allocator keeps
   std::int64_t available = 0;  // memory of the device; 0: unknown
   std::string moment{};        // at which that is most: "the backward pass of micro-batch 3, head"; empty: not known

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/timeline.h"
+#include "reports/run/memory_curve.h"
 #include "reports/run/report.h"
 
 namespace tandem {
@@ -85,6 +86,7 @@ struct RunDetails {
   int waits_left_out = 0;
   LinkPicture links{};
   std::vector<CollectiveBound> bounds{};  // for predictions, and measured runs with a topology
+  std::optional<MemoryCurve> memory{};    // for predictions of tables of layers
 };
 
 // Limits of what a page has.

@@ -136,6 +136,7 @@ nlohmann::ordered_json run_details_to_json(const RunDetails& details) {
                               {"bus_bandwidth", bound.bus_bandwidth},
                               {"limited_by", bound.limited_by}});
   }
+  if (details.memory) json["memory"] = memory_curve_to_json(*details.memory);
   return json;
 }
 
@@ -171,6 +172,9 @@ RunDetails run_details_from_json(const JsonField& field) {
                               .devices = item.required("devices").small_count(),
                               .bus_bandwidth = item.required("bus_bandwidth").number(),
                               .limited_by = item.required("limited_by").text()});
+  }
+  if (const JsonField memory = field.optional("memory"); memory.present()) {
+    details.memory = memory_curve_from_json(memory);
   }
   return details;
 }

@@ -1,6 +1,7 @@
 #include "scenarios/estimates/device_memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "scenarios/job/parallel_settings.h"
@@ -27,7 +28,13 @@ class MemoryModel {
   explicit MemoryModel(const Job& job)
       : job_(job), layers_(*job.layers), storage_(layers_.storage()), parameter_type_(layers_.parameter_type()) {}
 
-  NeediestDevice neediest() const { return job_.mesh ? divided(*job_.strategy.division->how) : replicated(); }
+  NeediestDevice neediest() const {
+    NeediestDevice device = job_.mesh ? divided(*job_.strategy.division->how) : replicated();
+    const DeviceSettings& devices = job_.scenario.devices;
+    const double share = devices.reserved_share * static_cast<double>(device.need.total());
+    device.need.reserved = devices.reserved_bytes + static_cast<std::int64_t>(std::llround(share));
+    return device;
+  }
 
   // Every replica has the whole model, and passes over parts of its examples where gradients are accumulated.
   NeediestDevice replicated() const {
@@ -83,10 +90,18 @@ class MemoryModel {
     return bytes_of(parameter_type) > 2 && bytes_of(storage_) == 2 ? bytes_of(storage_) : 0;
   }
 
+  // Returns what of the optimizer's state is not on the host.
+  std::int64_t kept_here(std::int64_t state_bytes) const {
+    const double on_host = layers_.offload.optimizer * static_cast<double>(state_bytes);
+    return state_bytes - static_cast<std::int64_t>(std::llround(on_host));
+  }
+
   void add_parameters(MemoryNeed& need, std::int64_t count, DType type, bool with_state, bool with_copy = true) const {
     need.parameters += count * bytes_of(type);
     need.gradients += count * bytes_of(type);
-    if (with_state) need.optimizer += count * (optimizer_bytes(type) - (with_copy ? 0 : copy_bytes(type)));
+    if (!with_state) return;
+    need.optimizer += kept_here(count * (optimizer_bytes(type) - copy_bytes(type)));
+    if (with_copy) need.optimizer += count * copy_bytes(type);
   }
 
   // With a distributed optimizer, the weights that kernels read and the gradients are whole, and all else is divided.
@@ -95,7 +110,7 @@ class MemoryModel {
     const std::int64_t whole = bytes_of(storage_) + bytes_of(parameter_type_);
     need.parameters += parameters.count * bytes_of(storage_);
     need.gradients += parameters.count * bytes_of(parameter_type_);
-    need.optimizer += rounded_up(parameters.count, parameters.state_parts) * (of_all - whole);
+    need.optimizer += kept_here(rounded_up(parameters.count, parameters.state_parts) * (of_all - whole));
   }
 
   // Adds what the passes hold at the moment at which that is most.

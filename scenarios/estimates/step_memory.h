@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/estimates/activations.h"
+#include "scenarios/workloads/activations.h"
 #include "strategies/parallel/division.h"
 #include "strategies/parallel/layout/pipeline_schedule.h"
 

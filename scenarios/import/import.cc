@@ -143,6 +143,12 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   if (job.overlaps_products) workload.set("overlap_products", true);
   const std::string recompute = options.recompute ? "true" : job.recompute;
   if (!recompute.empty()) workload.set("activation_checkpointing", recompute);
+  if (job.offload.blocks > 0 || !job.offload.optimizer.empty()) {
+    YamlMap offload;
+    if (job.offload.blocks > 0) offload.set("activations", job.offload.blocks);
+    if (!job.offload.optimizer.empty()) offload.set("optimizer", job.offload.optimizer);
+    workload.set("offload", offload);
+  }
   return workload;
 }
 

@@ -9,6 +9,7 @@
 
 #include "scenarios/import/megatron_experts.h"
 #include "scenarios/import/megatron_flags.h"
+#include "scenarios/import/megatron_offload.h"
 #include "scenarios/import/megatron_recompute.h"
 #include "scenarios/import/megatron_stages.h"
 #include "scenarios/import/megatron_windows.h"
@@ -311,6 +312,7 @@ class MegatronReader {
     job_.overlap_gather = job_.distributed_optimizer && flags_.is_on("overlap_param_gather");
     job_.scatter_gather = !flags_.is_on("no_scatter_gather_tensors_in_pipeline");
     job_.recompute = recomputation_of(flags_);
+    job_.offload = offload_of(flags_, job_.shard_parameters, job_.left_out);
     const std::string backend = flags_.text("attention_backend");
     const bool is_local = flags_.text("transformer_impl") == "local" && !flags_.is_on("use_flash_attn");
     job_.keeps_scores = backend == "unfused" || backend == "local" || (is_local && backend.empty());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scenarios/import/flags.h"
+#include "scenarios/import/megatron_offload.h"
 #include "scenarios/import/models/transformer.h"
 
 namespace tandem {
@@ -21,6 +22,7 @@ struct MegatronJob {
   std::string dtype, optimizer;
   bool overlap = false;
   std::string recompute{};  // the value of activation_checkpointing, as YAML; empty: none
+  MegatronOffload offload{};
   bool sequence_parallel = false;
   bool scatter_gather = true;
   bool distributed_optimizer = false, overlap_gather = false;

@@ -49,6 +49,7 @@ int alike_devices(const Job& job) {
   if (!job.divides_model || job.layers == nullptr || job.strategy.is_registered) return 1;
   if (job.alike.empty() || job.mesh->devices() != job.devices) return 1;
   if (job.scenario.devices.type != DeviceType::gpu) return 1;  // threads share cores
+  if (job.layers->offload.any()) return 1;                     // devices share the ways to their host
   const Division& division = *job.strategy.division->how;
   const DivisionRequest request{job.layers->model, *job.layers, *job.mesh};
   if (division.problem(request)) return 1;  // the rules refuse it

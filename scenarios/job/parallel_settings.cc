@@ -87,6 +87,13 @@ Scenario one_replica_of(const Scenario& scenario, int replicas) {
 std::optional<DivisionProblem> parallel_problem(const Scenario& scenario) {
   if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) return trace_problem(scenario, *trace);
   const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
+  const auto* table = std::get_if<LayersSettings>(&scenario.workload.kind);
+  if (!strategy.division && table != nullptr && table->offload.any()) {
+    return DivisionProblem{"workload.offload",
+                           fmt::format("strategy '{}' keeps all on its devices; strategy mesh, with "
+                                       "as many replicas as data, keeps some on their host",
+                                       strategy.name)};
+  }
   if (!strategy.division) return std::nullopt;
   const ParallelOptions options = parallel_options(scenario);
   const std::int64_t needed = options.devices();

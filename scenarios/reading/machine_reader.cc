@@ -125,6 +125,15 @@ void read_topology_value(const YamlReader& value, SharedParts& parts, Scenario& 
   });
 }
 
+void read_reserved(const YamlReader& map, DeviceSettings& devices) {
+  if (!map) return;
+  constexpr double kMostBytes = 1e15;
+  const YamlReader bytes = map.optional("bytes"), share = map.optional("share");
+  devices.reserved_bytes = static_cast<std::int64_t>(bytes.quantity(Dimension::bytes, {.most = kMostBytes}));
+  devices.reserved_share = share.number({.above = 0, .most = 1});
+  if (map.is_map() && !bytes && !share) map.error("needs bytes, share or both");
+}
+
 void read_devices(const YamlReader& map, Scenario& scenario) {
   const StrategyInfo* strategy = find_strategy(scenario.strategy.name);
   read_device_type(map.optional("type"), scenario);
@@ -132,6 +141,7 @@ void read_devices(const YamlReader& map, Scenario& scenario) {
   if (const YamlReader workers = map.optional("workers")) {
     scenario.devices.workers = workers.integer(1, kMostWorkers, 1);
   }
+  read_reserved(map.optional("reserved"), scenario.devices);
   scenario.devices.chief = map.optional("chief").boolean(false);
   read_servers(map.optional("ps"), strategy, scenario);
 }

@@ -106,9 +106,21 @@ void read_learning(const YamlReader& map, const fs::path& folder, LayersSettings
   if (const YamlReader experts = map.optional("experts")) {
     experts.error("is for layers that are not computed: a router decides which rows these experts get");
   }
+  if (const YamlReader offload = map.optional("offload")) {
+    offload.error("is for layers that are not computed: it moves memory without values");
+  }
   layers.learning = learning;
   if (layers.model.layers.empty()) return;
   if (const auto problem = computation_problem(layers)) map.optional("values").error(*problem);
+}
+
+void read_offload(const YamlReader& map, LayersSettings& layers) {
+  if (!map) return;
+  constexpr int kMostOffloaded = 1 << 16;
+  const YamlReader blocks = map.optional("activations"), optimizer = map.optional("optimizer");
+  layers.offload.blocks = blocks.integer(1, kMostOffloaded, 0);
+  layers.offload.optimizer = optimizer.number({.above = 0, .most = 1});
+  if (map.is_map() && !blocks && !optimizer) map.error("needs activations, optimizer or both");
 }
 
 void read_precision(const YamlReader& map, LayersSettings& layers) {
@@ -160,6 +172,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
   layers.sequence_parallel = map.optional("sequence_parallel").boolean(false);
   layers.gradient_accumulation_steps = map.optional("gradient_accumulation_steps").integer(1, kMostBatch, 1);
   read_recomputation(map.optional("activation_checkpointing"), layers);
+  read_offload(map.optional("offload"), layers);
   constexpr std::int64_t kMostOfEpoch = 1'000'000'000'000'000;
   layers.epoch = map.optional("epoch").whole_number(1, kMostOfEpoch, 0);
   const YamlReader variables = map.optional("variables");

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/engine.h"
+#include "reports/run/memory_curve.h"
 #include "reports/run/report.h"
 #include "topologies/topology.h"
 
@@ -15,6 +17,7 @@ struct RunResult {
   Timeline timeline;
   std::shared_ptr<const Topology> topology{};  // null: this machine, without figures
   std::vector<int> machines{};                 // of the topology, by worker
+  std::optional<MemoryCurve> memory{};         // of a prediction that is not only for its report
 };
 
 }  // namespace tandem

@@ -16,6 +16,7 @@
 #include "scenarios/job/machine_watch.h"
 #include "scenarios/job/parallel_settings.h"
 #include "scenarios/reading/scenario_rules.h"
+#include "scenarios/run/memory_curve.h"
 #include "scenarios/run/parallel_training.h"
 #include "scenarios/run/run_facts.h"
 #include "scenarios/run/steady_state.h"
@@ -75,6 +76,10 @@ void check_capabilities(const Job& job, const Capabilities& capabilities) {
   }
   if (job.layers != nullptr && job.layers->quantised != Quantised::none && !job.models_machine) {
     refuse("workload.precision", fmt::format("engine '{}' quantises no operands; simulations do", capabilities.engine));
+  }
+  if (job.layers != nullptr && job.layers->offload.any() && !job.models_machine) {
+    refuse("workload.offload",
+           fmt::format("engine '{}' keeps all on its devices; simulations do not", capabilities.engine));
   }
   if (!capabilities.remote_devices && job.servers > 0) {
     refuse("strategy.name",
@@ -217,6 +222,7 @@ RunResult run_job(const Job& job, const RunOptions& options) {
   std::optional<RunResult> result = run_steady_state(job, options);
   if (!result) result = run_part(job, job, options);
   result->report.memory = memory;
+  if (memory && !options.only_report) result->memory = memory_curve(job, result->timeline);
   return std::move(*result);
 }
 

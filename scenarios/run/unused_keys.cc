@@ -158,6 +158,10 @@ std::string why_chief(const Run& /*run*/) {
   return "it changes the name of the first worker's task, and nothing that the task does";
 }
 
+std::string why_reserved(const Run& run) {
+  return run.report.memory ? "" : "no memory of a device is predicted";
+}
+
 std::string why_epoch(const Run& run) {
   return run.report.price ? "" : "no machine has a price (`price` of a topology)";
 }
@@ -192,6 +196,7 @@ constexpr Rule kRules[] = {
     {"engine.symmetry", why_symmetry},
     {"engine.steady_state", why_steady_state},
     {"devices.chief", why_chief},
+    {"devices.reserved", why_reserved},
     {"topology.cluster.workers", why_workers},
     {"workload.spread", why_spread},
     {"workload.learning_rate", why_values},

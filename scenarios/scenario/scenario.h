@@ -111,6 +111,9 @@ struct DeviceSettings {
   std::optional<int> workers{};  // workers that train; empty: one for each machine
   bool chief = false;            // whether the first of them is the chief
   std::optional<int> ps{};       // parameter servers; empty: 1 if the strategy requires one, else 0
+  // Memory that tensors do not get: so many bytes, and a share of what they take. Both are stated, never assumed.
+  std::int64_t reserved_bytes = 0;
+  double reserved_share = 0;
 };
 
 // Conditions that a run must meet, over its measured steps.

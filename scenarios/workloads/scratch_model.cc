@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scenarios/calibration/random_values.h"
+#include "scenarios/workloads/activations.h"
 #include "scenarios/workloads/scratch_stage.h"
 
 namespace tandem {
@@ -54,6 +55,16 @@ std::vector<std::unique_ptr<StageModel>> ScratchModel::make_stages(Device& devic
   }
   for (const auto& stage : stages) stage->use(memory);
   return {std::make_move_iterator(stages.begin()), std::make_move_iterator(stages.end())};
+}
+
+std::vector<std::int64_t> ScratchModel::kept_bytes(std::span<const Layer> layers, int row_parts, int key_parts) const {
+  ActivationSettings settings = activation_settings(settings_, 1);
+  settings.row_parts = row_parts;
+  settings.key_parts = key_parts;
+  settings.offloaded = 0;
+  std::vector<std::int64_t> kept;
+  for (const PassMemory::Moment& moment : pass_memory(layers, settings).forward) kept.push_back(moment.kept);
+  return kept;
 }
 
 Batch ScratchModel::host_batch(const BatchPart& part, Device& host) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "strategies/model/experts.h"
+#include "strategies/model/offload.h"
 #include "strategies/model/recomputation.h"
 #include "topologies/base/dtype.h"
 
@@ -33,6 +34,7 @@ struct TrainingSettings {
   bool sequence_parallel = false;       // tensor-parallel devices divide the rows of what they do not split
   int gradient_accumulation_steps = 1;  // passes over parts of the batch before gradients are reduced and applied
   RecomputedBlocks recomputed{};        // before their backward pass; single layers say it themselves
+  Offload offload{};
 
   DType storage() const { return dtype == DType::tf32 ? DType::f32 : dtype; }  // of activations
   DType parameter_type() const { return parameter_dtype.value_or(storage()); }

@@ -14,6 +14,11 @@ std::optional<DivisionProblem> ShardedDivision::problem(const DivisionRequest& r
   if (request.settings.parameter_dtype) {
     return DivisionProblem{"workload.parameter_dtype", "pieces of parameters are kept in the workload's dtype"};
   }
+  if (request.settings.offload.any()) {
+    return DivisionProblem{"workload.offload",
+                           "is for strategies that divide models in a mesh; strategy mesh with "
+                           "shard_parameters: true keeps pieces of parameters, too"};
+  }
   if (request.options.batch < request.options.data) {
     return DivisionProblem{"strategy",
                            fmt::format("a batch of {} leaves some of {} replicas x {} micro-batches without "

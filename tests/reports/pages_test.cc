@@ -270,6 +270,28 @@ TEST(Page, OfARunDrawsTheBoundOfItsCollectives) {
   EXPECT_THAT(page_of(document, "run"), Not(HasSubstr("At most"))) << "of an earlier version";
 }
 
+TEST(Page, OfARunDrawsTheMemoryOfADevice) {
+  Json document = run_document();
+  EXPECT_THAT(page_of(document, "run"), Not(HasSubstr("Memory of a device")));
+  const MemoryCurve curve{
+      .device = "GPU:3",
+      .step = 1,
+      .length = 3'000'000,
+      .need = {.parameters = 2'000'000'000,
+               .activations = 5'000'000'000,
+               .workspace = 500'000'000,
+               .available = 80'000'000'000,
+               .moment = "the backward pass, head"},
+      .points = {
+          {0, 0, 0, ""}, {1'000'000, 5'000'000'000, 500'000'000, "the backward pass, head"}, {2'000'000, 0, 0, ""}}};
+  document["details"]["memory"] = memory_curve_to_json(curve);
+  const std::string page = page_of(document, "run");
+  EXPECT_THAT(page,
+              HasSubstr("GPU:3 holds most in the backward pass, head, 1.000 ms after the start of step 1: 7.500 GB."));
+  EXPECT_THAT(page, HasSubstr("Memory in the course of a step"));
+  EXPECT_THAT(page, HasSubstr("available"));
+}
+
 TEST(Page, OfARunSaysForWhomCollectivesWait) {
   Json document = report_to_json(waiting_report());
   const std::string page = page_of(document, "run");

@@ -84,8 +84,16 @@ TEST(RunDetails, AreTheSameAfterJson) {
   Timeline timeline = three_steps();
   timeline.links = {
       {.from = "a", .to = "b", .from_kind = "gpu", .to_kind = "nic", .kind = "pcie", .bytes = 3, .bytes_per_s = 5}};
-  const RunDetails details = run_details(timeline, 1, Pace::in_step);
+  RunDetails details = run_details(timeline, 1, Pace::in_step);
   EXPECT_EQ(run_details_to_json(read_back(details)), run_details_to_json(details));
+  EXPECT_FALSE(read_back(details).memory);
+  details.memory =
+      MemoryCurve{.device = "GPU:0",
+                  .step = 2,
+                  .length = 90,
+                  .need = {.parameters = 5, .activations = 3, .cached = 2, .moment = "the forward pass, a"},
+                  .points = {{0, 0, 0, ""}, {4, 3, 0, "the forward pass, a"}, {9, 0, 0, ""}}};
+  EXPECT_EQ(read_back(details).memory, details.memory);
 }
 
 TEST(RunDetails, OfALongStepAreDrawnCoarser) {

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "scenarios/estimates/activations.h"
 #include "scenarios/estimates/step_memory.h"
 #include "scenarios/model/model_reader.h"
+#include "scenarios/workloads/activations.h"
 #include "strategies/model/recomputation.h"
 #include "strategies/parallel/layout/layer_division.h"
 #include "tests/scenarios/running.h"
@@ -296,7 +296,7 @@ TEST(DeviceMemory, IsThatOfTheMomentAtWhichADeviceHoldsMost) {
   }
 }
 
-// Of one block: the first moment holds what its first layer keeps, and the last one no more than that.
+// The first moment holds what the first layer keeps, and the last one no more than that.
 TEST(StepMemory, RisesAndFallsWithThePasses) {
   const std::vector<Layer> layers = gpt_layers(2);
   const ActivationSettings settings{.examples = 1, .dtype = DType::bf16};
@@ -352,6 +352,19 @@ TEST(DeviceMemory, RefusesNothingWhereADeviceHasNone) {
   EXPECT_TRUE(need.fits());
   need.available = std::int64_t{1} << 40;
   EXPECT_FALSE(need.fits());
+}
+
+TEST(DeviceMemory, HasWhatTheScenarioSaysThatIsReserved) {
+  Scenario scenario = gpt("{name: mirrored}");
+  const MemoryNeed none = *memory_need(scenario);
+  EXPECT_EQ(none.reserved, 0);
+  scenario.devices.reserved_bytes = 1'500'000'000;
+  scenario.devices.reserved_share = 0.05;
+  const MemoryNeed need = *memory_need(scenario);
+  EXPECT_NEAR(static_cast<double>(need.reserved), 1.5e9 + 0.05 * static_cast<double>(none.total()), 1);
+  EXPECT_EQ(need.total(), none.total() + need.reserved);
+  EXPECT_THAT(memory_text(need), HasSubstr(", reserved "));
+  EXPECT_THAT(memory_text(none), testing::Not(HasSubstr("reserved")));
 }
 
 TEST(DeviceMemory, IsSharedByTheDevicesOfOneGpu) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/estimates/activations.h"
+#include "scenarios/workloads/activations.h"
 #include "scenarios/model/model_reader.h"
 #include "tests/scenarios/running.h"
 #include "topologies/base/error.h"

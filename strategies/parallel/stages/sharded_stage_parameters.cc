@@ -191,4 +191,8 @@ void ShardedStageParameters::update(StageModel& model) {
   hold_gathering();
 }
 
+void ShardedStageParameters::update_on(Device& /*host*/, double /*share*/) {
+  throw UsageError("a host updates parameters that are whole, no pieces");
+}
+
 }  // namespace tandem

@@ -45,6 +45,7 @@ class ShardedStageParameters final : public StageParameters {
   void reduce_from(std::size_t layer) override;
   void wait_until_reduced() const override;
   void update(StageModel& model) override;
+  void update_on(Device& host, double share) override;
 
  private:
   using Bucket = GradientBuckets::Bucket;

@@ -142,6 +142,16 @@ StagePart Stage::part() const {
 void Stage::use(std::unique_ptr<StageModel> computation, Device& host) {
   computation_ = std::move(computation);
   set_first_values(host);
+  open_offload(host);
+}
+
+void Stage::open_offload(Device& host) {
+  if (settings_.offload.optimizer > 0) parameters_->update_on(host, settings_.offload.optimizer);
+  if (settings_.offload.blocks == 0) return;
+  const std::vector<std::int64_t> kept =
+      model_.kept_bytes(parts_, division_.divides_rows ? options_.tensor : 1, options_.context);
+  if (kept.empty()) return;
+  offload_.emplace(device_, host, offload_segments(parts_, settings_.offload.blocks), kept, pass(0).examples, live_);
 }
 
 void Stage::set_first_values(Device& host) {
@@ -285,6 +295,7 @@ bool Stage::forward(Progress& progress) {
       layer_forward(i, pass);
       if (starts_exchange(Exchange::tokens_from_experts, exchanged.combined, i, progress)) return true;
     }
+    if (offload_) offload_->after_forward(i, pass);
   }
   if (!channels_.output) return false;
   channels_.output->wait_for_room();

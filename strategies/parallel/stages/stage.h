@@ -12,6 +12,7 @@
 
 #include "strategies/parallel/layout/mesh_layout.h"
 #include "strategies/parallel/layout/range.h"
+#include "strategies/parallel/stages/activation_offload.h"
 #include "strategies/parallel/stages/layer_exchanges.h"
 #include "strategies/parallel/stages/linear.h"
 #include "strategies/parallel/stages/stage_channels.h"
@@ -74,6 +75,7 @@ class Stage final {
   std::optional<std::size_t> shared_table() const;
   void make_exchanges(std::int64_t examples);
   void set_first_values(Device& host);
+  void open_offload(Device& host);
   void open_channels();
   void launch(Work work, std::size_t layer, const Pass& pass) const;
   void exchange(Exchange exchange, std::size_t layer, const Pass& pass, Stream& stream) const;
@@ -126,6 +128,7 @@ class Stage final {
   std::unique_ptr<StageParameters> parameters_{};
   StageChannels channels_{};
   std::unique_ptr<StageModel> computation_{};
+  std::optional<ActivationOffload> offload_{};
 };
 
 }  // namespace tandem

@@ -25,6 +25,7 @@ bool Stage::backward(Progress& progress) {
     const std::size_t i = parts_.size() - progress.layers_ - 1;
     const LayerExchanges& exchanged = exchanges(i, pass);
     if (progress.exchanges_ == 0) {
+      if (offload_) offload_->before_backward(i, progress.pass_);
       compute_again_before(i, progress);
       parameters_->begin_layer(i, StageParameters::Way::backward);
       if (starts_exchange(Exchange::gradients_to_experts, exchanged.combined, i, progress)) return true;

@@ -57,6 +57,9 @@ class StageParameters {
   // Lets the compute stream wait for all sums.
   virtual void wait_until_reduced() const = 0;
   virtual void update(StageModel& model) = 0;
+  // Called before the first step: `host`, the worker's CPU, keeps the optimizer's state of this share of the
+  // parameters, and updates them. UsageError where that is not possible.
+  virtual void update_on(Device& host, double share) = 0;
 };
 
 }  // namespace tandem

@@ -19,5 +19,7 @@ inline constexpr int kExpertStream = 9;           // tokens, over the devices th
 // Added to the four streams between stages, for the device's second stage where both directions of a pipeline meet on
 // it.
 inline constexpr int kSecondStageStreams = 6;
+inline constexpr int kToHostStream = 14;    // what the host keeps, and gradients that it applies
+inline constexpr int kFromHostStream = 15;  // what comes back
 
 }  // namespace tandem

@@ -35,6 +35,13 @@ class TrainableModel {
   // empty function for zeros. `part` says which part of the layer the device has.
   virtual FirstValues first_values(std::size_t layer, const StagePart& part) const = 0;
 
+  // Returns the bytes that one example's forward pass keeps for its backward pass up to each of some layers, itself
+  // included; empty where that is not known. `row_parts` and `key_parts` as DeviceShare has them.
+  virtual std::vector<std::int64_t> kept_bytes(std::span<const Layer> /*layers*/, int /*row_parts*/,
+                                               int /*key_parts*/) const {
+    return {};
+  }
+
   // Makes the batch of a step on `host`, for host_batch() until the next call. One task at a time.
   virtual void make_batch(int step, Device& host) = 0;
   // Returns a part of that batch, on `host`.

@@ -1,6 +1,9 @@
 #include "strategies/parallel/stages/whole_stage_parameters.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "strategies/parallel/stages/streams.h"
 
 namespace tandem {
 
@@ -79,12 +82,60 @@ void WholeStageParameters::wait_until_reduced() const {
 void WholeStageParameters::update(StageModel& model) {
   for (std::size_t i = 0; i < dates_.size(); ++i) {
     device_.compute_stream().wait(dates_[i].reduced);
-    const LayerTensors tensors = updated(buckets_.buckets()[i]);
-    model.update(tensors.parameters, tensors.gradients, moments_.of(i, tensors.parameters, model.moments()), steps_);
-    model.finish_update(tensors.gradients.element_count(), tensors.gradients);
+    const Bucket& bucket = buckets_.buckets()[i];
+    const LayerTensors tensors = updated(bucket);
+    const std::int64_t count = tensors.parameters.element_count();
+    const auto of_host = static_cast<std::int64_t>(std::llround(host_share_ * static_cast<double>(count)));
+    const std::int64_t here = count - of_host;
+    const auto some = [](const LayerTensors& all, std::int64_t first, std::int64_t number) {
+      return LayerTensors{all.parameters.flat_slice(first, number), all.gradients.flat_slice(first, number)};
+    };
+    if (of_host > 0) {
+      update_on_host(i, some(tensors, here, of_host), read_parameters(bucket).flat_slice(here, of_host), model);
+    }
+    if (here > 0 || of_host == 0) update_here(i, some(tensors, 0, here), model);
   }
   ++steps_;
+  if (host_ != nullptr) device_.compute_stream().wait(device_.stream(kFromHostStream).record());
   if (settings_.divides_state && !settings_.overlaps_gather) gather();
+}
+
+void WholeStageParameters::update_on(Device& host, double share) {
+  host_ = &host;
+  host_share_ = share;
+  on_host_.resize(dates_.size());
+}
+
+void WholeStageParameters::update_here(std::size_t piece, const LayerTensors& tensors, StageModel& model) {
+  model.update(tensors.parameters, tensors.gradients, moments_.of(piece, tensors.parameters, model.moments()), steps_);
+  model.finish_update(tensors.gradients.element_count(), tensors.gradients);
+}
+
+// Gradients go down while others are summed or updated, and parameters come up in the type that kernels read.
+void WholeStageParameters::update_on_host(std::size_t piece, const LayerTensors& tensors, const Tensor& read,
+                                          StageModel& model) {
+  OnHost& mine = on_host_[piece];
+  if (!mine.parameters) {
+    mine.parameters = host_->allocate(tensors.parameters.dtype(), {tensors.parameters.element_count()});
+    mine.gradients = host_->allocate(tensors.gradients.dtype(), {tensors.gradients.element_count()});
+    mine.read = read.dtype() == tensors.parameters.dtype() ? mine.parameters
+                                                           : host_->allocate(read.dtype(), {read.element_count()});
+  }
+  Stream &down = device_.stream(kToHostStream), &up = device_.stream(kFromHostStream), &host = host_->compute_stream();
+  down.wait(device_.compute_stream().record());
+  down.copy(mine.gradients, tensors.gradients);
+  host.wait(down.record());
+  model.update(mine.parameters, mine.gradients, host_moments_.of(piece, mine.parameters, model.moments()), steps_);
+  model.finish_update(mine.gradients.element_count(), mine.gradients);
+  up.wait(host.record());
+  up.copy(read, mine.read);
+}
+
+// Returns what kernels read of what this device updates, or what is gathered for them.
+Tensor WholeStageParameters::read_parameters(const Bucket& bucket) const {
+  if (!settings_.divides_state) return parameters_.flat_slice(bucket.first, bucket.count);
+  if (is_divided(bucket)) return my_used_.flat_slice(bucket.part_first, bucket.part_count);
+  return used_.flat_slice(bucket.first, bucket.count);
 }
 
 // The sums of a device's part take the place of its own gradients.

@@ -43,6 +43,7 @@ class WholeStageParameters final : public StageParameters {
   void reduce_from(std::size_t layer) override;
   void wait_until_reduced() const override;
   void update(StageModel& model) override;
+  void update_on(Device& host, double share) override;
 
  private:
   using Bucket = GradientBuckets::Bucket;
@@ -54,7 +55,16 @@ class WholeStageParameters final : public StageParameters {
   std::int64_t first_of_part(const Bucket& bucket) const;
   Tensor my_gradients(const Bucket& bucket) const;
   LayerTensors updated(const Bucket& bucket) const;
+  Tensor read_parameters(const Bucket& bucket) const;
+  void update_here(std::size_t piece, const LayerTensors& tensors, StageModel& model);
+  void update_on_host(std::size_t piece, const LayerTensors& tensors, const Tensor& read, StageModel& model);
   void gather();
+
+  // What the host has of a bucket.
+  struct OnHost {
+    Tensor parameters{}, gradients{};
+    Tensor read{};  // of the type that kernels read
+  };
 
   Device& device_;
   GradientBuckets buckets_;
@@ -63,6 +73,10 @@ class WholeStageParameters final : public StageParameters {
   std::size_t reduced_ = 0;
   Moments moments_;
   std::int64_t steps_ = 0;
+  Device* host_ = nullptr;
+  double host_share_ = 0;
+  std::vector<OnHost> on_host_;  // by bucket
+  Moments host_moments_;
   Tensor parameters_, gradients_;
   // With a distributed optimizer: this device's parts, in both types, and the parameters that kernels read.
   Tensor my_parameters_, my_used_, used_;

@@ -57,6 +57,16 @@ TEST_F(BridgeConfig, SectionsSayHowItIsTrained) {
   EXPECT_EQ(job_of(text).recompute, "{modules: [core_attn, mlp]}");
 }
 
+TEST_F(BridgeConfig, WhatIsKeptOnTheHostIsRead) {
+  std::string text = config("  cpu_offloading: true\n  cpu_offloading_num_layers: 3\n");
+  text.replace(text.find("  optimizer: adam\n"), 0,
+               "  optimizer_cpu_offload: true\n  optimizer_offload_fraction: 0.5\n");
+  const Scenario imported = scenario_of(text);
+  const Offload& offload = std::get<LayersSettings>(imported.workload.kind).offload;
+  EXPECT_EQ(offload.blocks, 3);
+  EXPECT_EQ(offload.optimizer, 0.5);
+}
+
 TEST_F(BridgeConfig, ExpertsWindowsAndLayoutsAreThoseOfTheModel) {
   const MegatronJob job = job_of(config(
       "  num_moe_experts: 8\n  moe_router_topk: 2\n  moe_ffn_hidden_size: 16\n  expert_model_parallel_size: 4\n"

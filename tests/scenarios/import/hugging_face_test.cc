@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "scenarios/estimates/activations.h"
+#include "scenarios/workloads/activations.h"
 #include "scenarios/model/model_reader.h"
 #include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/import_files.h"

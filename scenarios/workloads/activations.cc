@@ -1,10 +1,11 @@
-#include "scenarios/estimates/activations.h"
+#include "scenarios/workloads/activations.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "scenarios/scenario/scenario.h"
+#include "strategies/model/offload.h"
 #include "strategies/parallel/layout/layer_division.h"
 #include "topologies/base/error.h"
 
@@ -181,6 +182,7 @@ ActivationSettings activation_settings(const LayersSettings& layers, std::int64_
   return {.examples = examples,
           .dtype = layers.storage(),
           .recomputed = layers.recomputed,
+          .offloaded = layers.offload.blocks,
           .keeps_scores = layers.stack.keeps_scores(),
           .quantised = layers.quantised,
           .fuses_loss = layers.stack.loss == Loss::fused};
@@ -209,9 +211,14 @@ std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSet
 PassMemory pass_memory(std::span<const Layer> layers, const ActivationSettings& settings) {
   const Recomputation recomputation(layers, settings.recomputed);
   PassMemory pass;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    pass.kept += settings.examples * kept_of(layers, i, recomputation, settings);
-    pass.forward.push_back({pass.kept, settings.examples * layer_bytes(layers[i], settings)});
+  std::int64_t before = 0;  // what is left of an offloaded segment until the end of the next one
+  for (const OffloadSegment& segment : offload_segments(layers, settings.offloaded)) {
+    std::int64_t here = 0;
+    for (std::size_t i = segment.first; i < segment.end; ++i) {
+      (segment.is_offloaded ? here : pass.kept) += settings.examples * kept_of(layers, i, recomputation, settings);
+      pass.forward.push_back({pass.kept + before + here, settings.examples * layer_bytes(layers[i], settings)});
+    }
+    before = here;
   }
   std::vector<std::int64_t> again(layers.size(), 0);
   std::int64_t now = 0, so_far = 0;  // that were computed again: still in use, and all

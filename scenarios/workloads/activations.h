@@ -22,6 +22,7 @@ struct ActivationSettings {
   std::int64_t examples = 1;
   DType dtype = DType::f32;               // of activations
   RecomputedBlocks recomputed{};          // keep their inputs only
+  int offloaded = 0;                      // of the first blocks, which keep all that on the host
   bool keeps_scores = true;               // of attention; false: they are computed again inside its kernels
   Quantised quantised = Quantised::none;  // inputs of such products are kept quantised
   bool fuses_loss = false;  // gradients of the loss are written over the outputs, which are all that is kept

@@ -1,0 +1,20 @@
+// What Megatron-LM keeps on the host.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scenarios/import/flags.h"
+
+namespace tandem {
+
+struct MegatronOffload {
+  std::int64_t blocks = 0;  // whose activations are there
+  std::string optimizer{};  // the share of its state, as YAML; empty: none
+};
+
+// Adds to `left_out` what of it a scenario does not have. `has_pieces`: parameters are divided among replicas.
+MegatronOffload offload_of(const Flags& flags, bool has_pieces, std::vector<std::string>& left_out);
+
+}  // namespace tandem

@@ -1,0 +1,119 @@
+#include "scenarios/run/memory_curve.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "scenarios/estimates/device_memory.h"
+
+namespace tandem {
+namespace {
+
+// A layer's kernels are named after it, with these words behind the name (LayerKernels).
+struct KernelWork {
+  std::string_view layer;
+  bool is_backward = false;
+  auto operator<=>(const KernelWork&) const = default;
+};
+
+KernelWork work_of_kernel(std::string_view name) {
+  for (const std::string_view words : {" then gradient", " weight gradient", " input gradient", " gradient"}) {
+    if (name.ends_with(words)) return {name.substr(0, name.size() - words.size()), true};
+  }
+  constexpr std::string_view kThen = " then";
+  return {name.ends_with(kThen) ? name.substr(0, name.size() - kThen.size()) : name, false};
+}
+
+KernelWork work_at(const StepMoment& moment, const DeviceShare& share) {
+  const std::vector<Layer>& layers = share.stages.at(static_cast<std::size_t>(moment.action.chunk)).layers;
+  return {layers.at(moment.layer).name, moment.action.pass != PipelineAction::Pass::forward};
+}
+
+std::set<std::string_view> layer_names(const DeviceShare& share) {
+  std::set<std::string_view> names;
+  for (const DeviceShare::Stage& stage : share.stages) {
+    for (const Layer& layer : stage.layers) names.insert(layer.name);
+  }
+  return names;
+}
+
+// The records of the device that does most of this work in a step, by their start.
+std::vector<const Record*> records_of_device(const Timeline& timeline, const DeviceShare& share, int step) {
+  const std::set<std::string_view> names = layer_names(share);
+  std::map<int, std::vector<const Record*>> devices;
+  for (const Record& record : timeline.records) {
+    if (record.kind != RecordKind::op || record.step != step) continue;
+    if (names.contains(work_of_kernel(record.name.text()).layer)) devices[record.device].push_back(&record);
+  }
+  std::vector<const Record*> most;
+  for (auto& [device, records] : devices) {
+    if (records.size() > most.size()) most = std::move(records);
+  }
+  return most;
+}
+
+const Record* last_step(const Timeline& timeline, int worker) {
+  const Record* last = nullptr;
+  for (const Record& record : timeline.records) {
+    const bool is_of_worker = worker < 0 || record.worker == worker;
+    if (record.kind == RecordKind::step && is_of_worker && (last == nullptr || record.step >= last->step))
+      last = &record;
+  }
+  return last;
+}
+
+// Finds the records at which moments begin. Both are in the order of the work, of which records may have more: layers
+// that are computed again.
+class MomentTimes {
+ public:
+  explicit MomentTimes(const std::vector<const Record*>& records) : records_(records) {
+    for (std::size_t i = 0; i < records.size(); ++i) places_[work_of_kernel(records[i]->name.text())].push_back(i);
+  }
+
+  // Returns the first record of this work after those of earlier moments; null where a layer has no kernels.
+  const Record* next(const KernelWork& work) {
+    const auto places = places_.find(work);
+    if (places == places_.end()) return nullptr;
+    const auto found = std::ranges::lower_bound(places->second, from_);
+    if (found == places->second.end()) return nullptr;
+    from_ = *found + 1;
+    return records_[*found];
+  }
+
+ private:
+  const std::vector<const Record*>& records_;
+  std::map<KernelWork, std::vector<std::size_t>> places_;
+  std::size_t from_ = 0;
+};
+
+}  // namespace
+
+std::optional<MemoryCurve> memory_curve(const Job& job, const Timeline& timeline) {
+  const auto memory = memory_of_step(job);
+  const Record* const any_step = last_step(timeline, -1);
+  if (!memory || memory->moments.empty() || any_step == nullptr) return std::nullopt;
+  const std::vector<const Record*> records = records_of_device(timeline, memory->share, any_step->step);
+  if (records.empty()) return std::nullopt;
+  const Record* const step = last_step(timeline, records.front()->worker);
+  MemoryCurve curve{.device = timeline.devices.at(static_cast<std::size_t>(records.front()->device)).name,
+                    .step = step->step,
+                    .length = step->end_ns - step->start_ns,
+                    .need = memory->need};
+  const std::int64_t unused =
+      memory->need.workspace - std::ranges::max_element(memory->moments, {}, &StepMoment::bytes)->workspace;
+  MomentTimes times(records);
+  Nanoseconds at = 0;
+  curve.points.push_back({.at = 0, .workspace = unused});
+  for (const StepMoment& moment : memory->moments) {
+    if (const Record* const record = times.next(work_at(moment, memory->share))) {
+      at = std::max(at, record->start_ns - step->start_ns);
+    }
+    curve.points.push_back({at, moment.activations, moment.workspace + unused, moment_text(moment, memory->share)});
+  }
+  curve.points.push_back({.at = std::max(at, records.back()->end_ns - step->start_ns), .workspace = unused});
+  make_coarse(curve);
+  return curve;
+}
+
+}  // namespace tandem
