@@ -76,6 +76,11 @@ class FieldVisitor {
   void operator()(kernel::DispatchRows& kernel) const { all(kernel.is_scaled); }
   void operator()(kernel::CombineRows& kernel) const { all(kernel.is_scaled); }
   void operator()(kernel::ExpertWeightGradients& /*kernel*/) const {}
+  void operator()(kernel::RaiseMaximum& /*kernel*/) const {}
+  void operator()(kernel::Quantise& kernel) const {
+    kernel::QuantiseSettings& settings = kernel.settings;
+    all(settings.format, settings.scale, settings.rows, settings.columns);
+  }
   void operator()(kernel::Custom& /*kernel*/) const { TANDEM_UNREACHABLE("a function has no fields"); }
   void operator()(kernel::HostFunction& /*kernel*/) const { TANDEM_UNREACHABLE("a function has no fields"); }
 

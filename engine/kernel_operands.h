@@ -66,6 +66,8 @@ class OperandVisitor {
   void operator()(kernel::ExpertWeightGradients& kernel) const {
     all(kernel.to, kernel.a, kernel.gradient, kernel.weights);
   }
+  void operator()(kernel::RaiseMaximum& kernel) const { all(kernel.maximum, kernel.a); }
+  void operator()(kernel::Quantise& kernel) const { all(kernel.to, kernel.a, kernel.maximum); }
   void operator()(kernel::Custom& kernel) const {
     for (Tensor& tensor : kernel.operands) visit_(tensor);
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "engine/base/small_float_types.h"
 #include "engine/tensor.h"
 
 namespace tandem::kernel {
@@ -121,6 +122,20 @@ struct CombineRows {
 };
 struct ExpertWeightGradients {
   Tensor to, a, gradient, weights;
+};
+
+struct RaiseMaximum {
+  Tensor maximum, a;
+};
+// Blocks of `rows` x `columns` elements have a scale each; 0: all there are.
+struct QuantiseSettings {
+  SmallFloat format = SmallFloat::e4m3;
+  ScaleType scale = ScaleType::f32;
+  std::int64_t rows = 0, columns = 0;
+};
+struct Quantise {
+  Tensor to, a, maximum;
+  QuantiseSettings settings;
 };
 
 }  // namespace tandem::kernel

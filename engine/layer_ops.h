@@ -96,4 +96,14 @@ Op combine_rows(Tensor to, Tensor a, Tensor weights, bool is_scaled);
 // to[r, e] = the product of a[e, r, :] and gradient[r, :] where weights[r, e] is not 0, else 0.
 Op expert_weight_gradients(Tensor to, Tensor a, Tensor gradient, Tensor weights);
 
+// Numbers of eight and four bits (engine/base/small_floats.h), on tensors of f32 only.
+// maximum[0] = the largest of maximum[0], from 0, and the magnitudes of a. NaN is passed over.
+Op raise_maximum(Tensor maximum, Tensor a);
+// to = a, rounded to what a format has with its scales. Matrices are the last two axes of `a`, and each is divided into
+// blocks; the last blocks of a side may be smaller. The scale of a block follows from its largest magnitude. `maximum`
+// [1]: for scales of f32, it takes the place of the blocks' own; for those of e4m3 it must be there, as the largest
+// magnitude of the tensor; for those of e8m0 there is none. NaN stays NaN. `to` may be `a`.
+using kernel::QuantiseSettings;
+Op quantise(Tensor to, Tensor a, QuantiseSettings settings, Tensor maximum = {});
+
 }  // namespace tandem::op

@@ -180,4 +180,40 @@ Op expert_weight_gradients(Tensor to, Tensor a, Tensor gradient, Tensor weights)
               kernel::ExpertWeightGradients{std::move(to), std::move(a), std::move(gradient), std::move(weights)});
 }
 
+namespace {
+
+void check_f32(const Tensor& tensor, const char* name) {
+  TANDEM_REQUIRE(tensor, std::string(name) + " without an operand");
+  TANDEM_REQUIRE(tensor.dtype() == DType::f32, std::string(name) + " needs operands of f32");
+}
+
+}  // namespace
+
+Op raise_maximum(Tensor maximum, Tensor a) {
+  check_f32(maximum, "raise_maximum");
+  check_f32(a, "raise_maximum");
+  check_count(maximum, 1, "raise_maximum");
+  const OpCost cost{count_of(a), bytes_of(a) + 2 * bytes_of(maximum), a.dtype()};
+  static const Name kName("raise_maximum");
+  return make(kName, cost, kernel::RaiseMaximum{std::move(maximum), std::move(a)});
+}
+
+// A product before the element is rounded and one afterwards; a comparison where blocks have maxima of their own.
+Op quantise(Tensor to, Tensor a, QuantiseSettings settings, Tensor maximum) {
+  check_like(to, a, "quantise");
+  check_f32(a, "quantise");
+  TANDEM_REQUIRE(a.shape().rank() >= 2, "quantise of " + a.shape().text() + ", must have rows and columns");
+  TANDEM_REQUIRE(settings.rows >= 0 && settings.columns >= 0, "quantise of blocks with sides below 0");
+  if (maximum) {
+    check_f32(maximum, "quantise");
+    check_count(maximum, 1, "quantise's maximum");
+  }
+  TANDEM_REQUIRE(settings.scale != ScaleType::e4m3 || maximum, "quantise with scales of e4m3 needs a maximum");
+  TANDEM_REQUIRE(settings.scale != ScaleType::e8m0 || !maximum, "quantise with scales of e8m0 needs no maximum");
+  const bool compares = settings.scale != ScaleType::f32 || !maximum;
+  const OpCost cost{(compares ? 3 : 2) * count_of(a), bytes_of(to) + bytes_of(a) + bytes_of(maximum), a.dtype()};
+  static const Name kName("quantise");
+  return make(kName, cost, kernel::Quantise{std::move(to), std::move(a), std::move(maximum), settings});
+}
+
 }  // namespace tandem::op

@@ -148,7 +148,7 @@ using Kernel =
                  kernel::ActivationGradient, kernel::Dropout, kernel::GatherRows, kernel::AddRows, kernel::CopyStrided,
                  kernel::Rotary, kernel::RowMaxima, kernel::ExponentialSums, kernel::DividedCrossEntropy,
                  kernel::LargestOfRows, kernel::DispatchRows, kernel::CombineRows, kernel::ExpertWeightGradients,
-                 kernel::Custom, kernel::HostFunction>;
+                 kernel::RaiseMaximum, kernel::Quantise, kernel::Custom, kernel::HostFunction>;
 
 struct Op {
   Name name;

@@ -11,6 +11,7 @@ namespace tandem {
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t count = 1;
+  bool scales_blocks = false;  // whether each partial sum over 128 elements is multiplied by scales in f32
 
   bool operator==(const ProductShape&) const = default;
 };

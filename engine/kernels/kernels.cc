@@ -49,6 +49,8 @@ struct Executor {
   void operator()(const kernel::DispatchRows& op) const { execute_dispatch_rows(op); }
   void operator()(const kernel::CombineRows& op) const { execute_combine_rows(op); }
   void operator()(const kernel::ExpertWeightGradients& op) const { execute_expert_weight_gradients(op); }
+  void operator()(const kernel::RaiseMaximum& op) const { execute_raise_maximum(op); }
+  void operator()(const kernel::Quantise& op) const { execute_quantise(op); }
   void operator()(const kernel::Custom& op) const { op.functions->cpu(op.operands); }
   void operator()(const kernel::HostFunction& op) const { op.call(); }
 };

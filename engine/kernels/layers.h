@@ -24,5 +24,7 @@ void execute_largest_of_rows(const kernel::LargestOfRows& kernel);
 void execute_dispatch_rows(const kernel::DispatchRows& kernel);
 void execute_combine_rows(const kernel::CombineRows& kernel);
 void execute_expert_weight_gradients(const kernel::ExpertWeightGradients& kernel);
+void execute_raise_maximum(const kernel::RaiseMaximum& kernel);
+void execute_quantise(const kernel::Quantise& kernel);
 
 }  // namespace tandem

@@ -128,6 +128,7 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   if (job.dtype != "f32" && job.reduces_in_f32) workload.set("parameter_dtype", "f32");
   if (const std::string precision = precision_of(job, options); !precision.empty()) {
     YamlMap types = YamlMap().set("compute", precision);
+    if (precision == job.precision && !job.recipe.empty()) types.set("recipe", job.recipe);
     if (job.gathers_quantised && precision != "nvfp4") types.set("gather", "fp8");
     workload.set("precision", types);
   }

@@ -366,7 +366,10 @@ class MegatronReader {
     const std::string recipe = flags_.text("fp8_recipe", "delayed");
     if (flags_.is_on("fp8_format") || flags_.is_on("fp8")) {
       job_.precision = recipe == "mxfp8" ? "mxfp8" : "fp8";
-      if (recipe != "mxfp8" && recipe != "delayed" && recipe != "tensorwise") {
+      const bool is_known = recipe == "delayed" || recipe == "tensorwise" || recipe == "blockwise";
+      if (is_known) {
+        job_.recipe = recipe;
+      } else if (recipe != "mxfp8") {
         job_.left_out.push_back(fmt::format("--fp8-recipe {}: a scale for each tensor", recipe));
       }
     }

@@ -30,6 +30,7 @@ struct MegatronJob {
   std::int64_t replicate = 1;
   bool keeps_scores = false;
   std::string precision{};  // "fp8", "mxfp8", "nvfp4"; empty: none
+  std::string recipe{};     // of fp8
   bool gathers_quantised = false;
   bool overlaps_products = false;
   bool fuses_loss = false;

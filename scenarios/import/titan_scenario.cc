@@ -88,6 +88,7 @@ class TitanScenario {
     if (job_.keeps_f32) workload.set("parameter_dtype", "f32");
     if (!job_.precision.empty()) {
       YamlMap types = YamlMap().set("compute", job_.precision);
+      if (!job_.recipe.empty()) types.set("recipe", job_.recipe);
       if (job_.gathers_fp8) types.set("gather", "fp8");
       workload.set("precision", types);
     }

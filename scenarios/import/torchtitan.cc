@@ -226,8 +226,23 @@ class TitanReader {
       job_.precision = "mxfp8";
     } else if (has("float8")) {
       job_.precision = "fp8";
-      job_.gathers_fp8 = is_on("float8", "enable_fsdp_float8_all_gather");
+      const std::string_view section = has("quantize.linear.float8") ? "quantize.linear.float8" : "float8";
+      job_.gathers_fp8 = is_on(section, "enable_fsdp_float8_all_gather");
+      read_recipe(section, text(section, "recipe_name", "tensorwise"));
     }
+  }
+
+  // torchao.float8.Float8LinearRecipeName; only scales of tensors go with parameters that are gathered in fp8.
+  void read_recipe(std::string_view section, const std::string& name) {
+    if (name == "tensorwise") return;
+    if (name != "rowwise" && name != "rowwise_with_gw_hp") {
+      fail(section, "recipe_name", fmt::format("must be tensorwise, rowwise or rowwise_with_gw_hp, found '{}'", name));
+    }
+    job_.recipe = "rowwise";
+    job_.gathers_fp8 = false;
+    if (name == "rowwise") return;
+    job_.left_out.push_back(
+        fmt::format("{}.recipe_name {}: gradients of weights are computed in fp8, too", section, name));
   }
 
   void read_recomputation() {

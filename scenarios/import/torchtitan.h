@@ -25,6 +25,7 @@ struct TitanJob {
   bool keeps_f32 = true;                             // parameters and their gradients
   bool compiles = false, overlaps_tensor = false, gathers_fp8 = false;
   std::string precision{};  // "fp8", "mxfp8"; empty: none
+  std::string recipe{};     // of fp8; empty: a scale for each tensor
   std::string again{};      // the value of activation_checkpointing; empty: none
   std::vector<std::string> left_out{};
 };

@@ -109,7 +109,7 @@ std::optional<DivisionProblem> parallel_problem(const Scenario& scenario) {
   if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {
     if (auto problem = division.problem({layers->model, *layers, options}); problem || !layers->learning)
       return problem;
-    return computed_division_problem(layers->model, options);
+    return computed_division_problem(*layers, options);
   }
   const auto only_for_layers = [](const char* path) {
     return DivisionProblem{path, "is for tables of layers (kind: layers)"};

@@ -17,6 +17,7 @@
 #include "scenarios/scenario/named_files.h"
 #include "scenarios/scenario/shared_parts.h"
 #include "scenarios/workloads/computed/computed_model.h"
+#include "scenarios/workloads/computed/quantised_operands.h"
 
 namespace tandem {
 namespace {
@@ -123,24 +124,62 @@ void read_offload(const YamlReader& map, LayersSettings& layers) {
   if (map.is_map() && !blocks && !optimizer) map.error("needs activations, optimizer or both");
 }
 
+// Sides that blocks must divide are those of weights; rows are filled up with zeros, which change no scale.
+std::optional<std::string> undivided_side(const LayersSettings& layers) {
+  const std::int64_t block = dividing_block(layers.quantised);
+  for (const Layer& layer : layers.model.layers) {
+    if (!layer.can_be_quantised()) continue;
+    for (const auto& [side, what] : {std::pair(layer.gemm->depth, "inputs"), {layer.gemm->columns, "outputs"}}) {
+      if (side % block == 0) continue;
+      return fmt::format("blocks of {} do not divide the {} {} of layer '{}'", block, side, what, layer.name);
+    }
+  }
+  return std::nullopt;
+}
+
+// Values are rounded in f32; where there are none, only operands of two bytes are quantised.
+void check_quantised(const YamlReader& compute, const LayersSettings& layers) {
+  const std::vector<Layer>& all = layers.model.layers;
+  if (!all.empty() && std::ranges::none_of(all, &Layer::can_be_quantised)) {
+    compute.error(fmt::format("model '{}' has no dense layers in groups that repeat", layers.model.name));
+  }
+  if (layers.learning) {
+    if (layers.dtype != DType::f32) {
+      compute.error(fmt::format("rounds values of f32 only; found dtype {}", name_of(layers.dtype)));
+    }
+    if (const auto problem = undivided_side(layers)) compute.error(*problem);
+  } else if (layers.dtype != DType::f16 && layers.dtype != DType::bf16) {
+    compute.error(fmt::format("is for a dtype of two bytes, whose operands are quantised; found dtype {}",
+                              name_of(layers.dtype)));
+  }
+}
+
 void read_precision(const YamlReader& map, LayersSettings& layers) {
   if (!map) return;
   const YamlReader compute = map.required("compute");
   layers.quantised = compute.one_of<Quantised>(
       {{"fp8", Quantised::fp8}, {"mxfp8", Quantised::mxfp8}, {"nvfp4", Quantised::nvfp4}}, Quantised::none);
+  const YamlReader recipe = map.optional("recipe");
+  layers.recipe = recipe.one_of<ScalingRecipe>({{"tensorwise", ScalingRecipe::tensorwise},
+                                                {"rowwise", ScalingRecipe::rowwise},
+                                                {"blockwise", ScalingRecipe::blockwise},
+                                                {"delayed", ScalingRecipe::delayed}},
+                                               ScalingRecipe::tensorwise);
+  if (recipe && (layers.quantised == Quantised::mxfp8 || layers.quantised == Quantised::nvfp4)) {
+    recipe.error(fmt::format("is for compute: fp8; {} has a scale for every {} elements",
+                             layers.quantised == Quantised::mxfp8 ? "mxfp8" : "nvfp4",
+                             dividing_block(layers.quantised)));
+  }
   const YamlReader gather = map.optional("gather");
   layers.gathers_quantised = gather.one_of<bool>({{"dtype", false}, {"fp8", true}}, false);
   if (layers.gathers_quantised && layers.quantised == Quantised::nvfp4) {
     gather.error("is for operands of one byte, fp8 and mxfp8");
+  } else if (layers.gathers_quantised && layers.recipe == ScalingRecipe::rowwise) {
+    gather.error("needs scales that do not depend on how a product reads weights; found recipe rowwise");
+  } else if (layers.gathers_quantised && layers.learning) {
+    gather.error("is for layers that are not computed: real values are gathered in f32");
   }
-  if (layers.dtype != DType::f16 && layers.dtype != DType::bf16) {
-    compute.error(fmt::format("is for a dtype of two bytes, whose operands are quantised; found dtype {}",
-                              name_of(layers.dtype)));
-  }
-  const std::vector<Layer>& all = layers.model.layers;
-  if (!all.empty() && std::ranges::none_of(all, &Layer::can_be_quantised)) {
-    compute.error(fmt::format("model '{}' has no dense layers in groups that repeat", layers.model.name));
-  }
+  check_quantised(compute, layers);
 }
 
 LayersSettings read_layers(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
@@ -157,7 +196,6 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
     layers.parameter_dtype =
         dtype.one_of<DType>({{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
   }
-  read_precision(map.optional("precision"), layers);
   layers.optimizer = map.optional("optimizer")
                          .one_of<Optimizer>({{"sgd", Optimizer::sgd},
                                              {"momentum", Optimizer::momentum},
@@ -181,6 +219,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
     map.optional("bucket_bytes").error("is for `variables: buckets`; each tensor is a variable here");
   }
   read_learning(map, folder, layers);
+  read_precision(map.optional("precision"), layers);
   return layers;
 }
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "scenarios/estimates/device_memory.h"
 
@@ -71,6 +73,15 @@ class MomentTimes {
     for (std::size_t i = 0; i < records.size(); ++i) places_[work_of_kernel(records[i]->name.text())].push_back(i);
   }
 
+  // Called before the moments of a pass. Two that take turns begin at the same record.
+  void begin_pass(bool takes_turns) {
+    if (std::exchange(takes_turns_, takes_turns)) {
+      end_of_first_ = std::exchange(from_, begin_);
+    } else {
+      begin_ = from_ = std::max(from_, std::exchange(end_of_first_, 0));
+    }
+  }
+
   // Returns the first record of this work after those of earlier moments; null where a layer has no kernels.
   const Record* next(const KernelWork& work) {
     const auto places = places_.find(work);
@@ -84,7 +95,8 @@ class MomentTimes {
  private:
   const std::vector<const Record*>& records_;
   std::map<KernelWork, std::vector<std::size_t>> places_;
-  std::size_t from_ = 0;
+  std::size_t from_ = 0, begin_ = 0, end_of_first_ = 0;
+  bool takes_turns_ = false;
 };
 
 }  // namespace
@@ -105,7 +117,10 @@ std::optional<MemoryCurve> memory_curve(const Job& job, const Timeline& timeline
   MomentTimes times(records);
   Nanoseconds at = 0;
   curve.points.push_back({.at = 0, .workspace = unused});
+  std::optional<PipelineAction> pass;
   for (const StepMoment& moment : memory->moments) {
+    if (pass != moment.action) times.begin_pass(moment.action.with_next);
+    pass = moment.action;
     if (const Record* const record = times.next(work_at(moment, memory->share))) {
       at = std::max(at, record->start_ns - step->start_ns);
     }

@@ -74,8 +74,11 @@ void check_capabilities(const Job& job, const Capabilities& capabilities) {
     refuse("workload.dtype",
            fmt::format("engine '{}' multiplies no {}", capabilities.engine, name_of(job.layers->dtype)));
   }
-  if (job.layers != nullptr && job.layers->quantised != Quantised::none && !job.models_machine) {
-    refuse("workload.precision", fmt::format("engine '{}' quantises no operands; simulations do", capabilities.engine));
+  const bool is_rate = job.layers != nullptr && job.layers->quantised != Quantised::none && !job.layers->learning;
+  if (is_rate && !job.models_machine) {
+    refuse("workload.precision",
+           fmt::format("engine '{}' quantises no operands; simulations do, and layers that are computed (values: real)",
+                       capabilities.engine));
   }
   if (job.layers != nullptr && job.layers->offload.any() && !job.models_machine) {
     refuse("workload.offload",

@@ -81,6 +81,21 @@ std::int64_t kept_by_operations(const Layer& layer, const ActivationSettings& se
   return bytes;
 }
 
+// Returns the bytes of quantised elements with their scales: of a byte for every 16 or 32, of four for every 128. Those
+// of tensors and rows are too few to count.
+std::int64_t quantised_bytes(std::int64_t elements, const ActivationSettings& settings) {
+  switch (settings.quantised) {
+    case Quantised::none:
+    case Quantised::fp8:
+      return elements + (settings.recipe == ScalingRecipe::blockwise ? elements * 4 / 128 : 0);
+    case Quantised::mxfp8:
+      return elements + elements / 32;
+    case Quantised::nvfp4:
+      return elements / 2 + elements / 16;
+  }
+  TANDEM_UNREACHABLE("a type of operands");
+}
+
 // Returns the bytes of what a layer reads for one example, and of what its attention keeps of keys and values.
 std::int64_t kept_input(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
   const Layer& layer = layers[index];
@@ -91,7 +106,7 @@ std::int64_t kept_input(std::span<const Layer> layers, std::size_t index, const 
   if (!layer.gemm || shares_input(layers, index)) return 0;
   const bool is_quantised = settings.quantised != Quantised::none && layer.can_be_quantised();
   const std::int64_t elements = kept_input_elements(layer, settings);
-  return !is_quantised ? elements * element_bytes : settings.quantised == Quantised::nvfp4 ? elements / 2 : elements;
+  return is_quantised ? quantised_bytes(elements, settings) : elements * element_bytes;
 }
 
 // Returns the bytes that a layer keeps for one example apart from its input. What surrounds experts only moves rows:
@@ -185,6 +200,7 @@ ActivationSettings activation_settings(const LayersSettings& layers, std::int64_
           .offloaded = layers.offload.blocks,
           .keeps_scores = layers.stack.keeps_scores(),
           .quantised = layers.quantised,
+          .recipe = layers.recipe,
           .fuses_loss = layers.stack.loss == Loss::fused};
 }
 

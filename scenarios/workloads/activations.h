@@ -25,6 +25,7 @@ struct ActivationSettings {
   int offloaded = 0;                      // of the first blocks, which keep all that on the host
   bool keeps_scores = true;               // of attention; false: they are computed again inside its kernels
   Quantised quantised = Quantised::none;  // inputs of such products are kept quantised
+  ScalingRecipe recipe = ScalingRecipe::tensorwise;
   bool fuses_loss = false;  // gradients of the loss are written over the outputs, which are all that is kept
   int row_parts = 1;        // devices that divide the rows of what they do not split (sequence parallelism)
   int key_parts = 1;        // devices of a sequence, each of which keeps its keys and values (context parallelism)

@@ -132,12 +132,15 @@ void ScratchStage::quantise(std::size_t layer, const LayerKernels& kernels, Laye
   const DType from = settings_.storage(), to = settings_.quantised_rate();
   for (std::vector<LayerKernel>& some : all) {
     for (LayerKernel& kernel : some) {
-      if (std::holds_alternative<ProductShape>(kernel.shape)) kernel.rate = to;
+      auto* const product = std::get_if<ProductShape>(&kernel.shape);
+      if (product == nullptr) continue;
+      kernel.rate = to;
+      product->scales_blocks = settings_.recipe == ScalingRecipe::blockwise;
     }
   }
   const Name name(part.name + " quantise");
   const auto quantised = [&](std::int64_t elements) {
-    LayerKernel kernel = quantisation(name, elements, from, to);
+    LayerKernel kernel = quantisation(name, elements, from, to, settings_.recipe);
     kernel.issue_s = kernels.issue_s();
     return kernel;
   };
@@ -199,9 +202,9 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
     // Those that were gathered as bytes lack their transposed copy only.
     const Name name(part.name + (settings_.gathers_quantised ? " transpose weights" : " quantise weights"));
     launch_memory(stream,
-                  settings_.gathers_quantised
-                      ? transposition(name, part.weights(), settings_.quantised_rate())
-                      : quantisation(name, part.weights(), settings_.storage(), settings_.quantised_rate()),
+                  settings_.gathers_quantised ? transposition(name, part.weights(), settings_.quantised_rate())
+                                              : quantisation(name, part.weights(), settings_.storage(),
+                                                             settings_.quantised_rate(), settings_.recipe),
                   scratch.result, scratch.left);
   }
   const LayerOps ops(stream, part, pass.examples, settings_.dtype);

@@ -15,12 +15,18 @@ namespace tandem {
 enum class Optimizer : std::uint8_t { sgd, momentum, adam, lamb };
 
 // The types to which the operands of products with weights of repeated groups are quantised; their results, attention
-// and the loss keep `dtype`. fp8: a scale for each tensor. mxfp8 and nvfp4: one for every 32 and every 16 elements.
+// and the loss keep `dtype`. fp8: scales as the recipe says. mxfp8 and nvfp4: one for every 32 and every 16 elements.
 enum class Quantised : std::uint8_t { none, fp8, mxfp8, nvfp4 };
+
+// The scales of fp8. tensorwise: one for each tensor, from its largest element. delayed: the same, from those of
+// earlier steps. rowwise: one for each row (column) over which a product sums. blockwise: one for every 128 elements of
+// inputs and gradients over which a product sums, and one for each 128 x 128 weights.
+enum class ScalingRecipe : std::uint8_t { tensorwise, delayed, rowwise, blockwise };
 
 struct TrainingSettings {
   DType dtype = DType::f32;
   Quantised quantised = Quantised::none;
+  ScalingRecipe recipe = ScalingRecipe::tensorwise;  // of fp8
   // Whether parameters of layers whose operands are quantised to a byte are gathered so, where devices
   // update or keep pieces of them.
   bool gathers_quantised = false;

@@ -84,6 +84,20 @@ std::vector<LayerSample> row_samples() {
       {{{{4, 5}}, {{3, 4, 5}}, {{4, 3}}}, [](const Operands& t) { return op::combine_rows(t[0], t[1], t[2], true); }},
       {{{{4, 3}}, {{3, 4, 5}}, {{4, 5}}, {{4, 3}}},
        [](const Operands& t) { return op::expert_weight_gradients(t[0], t[1], t[2], t[3]); }},
+      {{{{1}}, {{4, 6}}}, [](const Operands& t) { return op::raise_maximum(t[0], t[1]); }},
+      {{{{4, 6}}, {{4, 6}}, {{1}}},
+       [](const Operands& t) { return op::quantise(t[0], t[1], {.format = SmallFloat::e5m2}, t[2]); }},
+      {{{{2, 9, 40}}, {{2, 9, 40}}},
+       [](const Operands& t) {
+         return op::quantise(t[0], t[1], {.scale = ScaleType::e8m0, .rows = 1, .columns = 32});
+       }},
+      {{{{9, 40}}, {{9, 40}}},
+       [](const Operands& t) { return op::quantise(t[0], t[1], {.scale = ScaleType::e8m0, .columns = 1}); }},
+      {{{{20, 40}}, {{20, 40}}, {{1}}},
+       [](const Operands& t) {
+         return op::quantise(t[0], t[1],
+                             {.format = SmallFloat::e2m1, .scale = ScaleType::e4m3, .rows = 16, .columns = 16}, t[2]);
+       }},
   };
 }
 

@@ -1,6 +1,7 @@
 // The kernels of layers beside the cpu engine's, on equal random operands.
 #include "engine/layer_ops.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "tests/cuda_emulation/compared_kernels.h"
@@ -272,6 +273,47 @@ TEST_P(LayerKernels, Experts) {
              [](const Tensors& t) { return op::expert_weight_gradients(t[0], t[1], t[2], t[3]); },
              {{}, {}, {}, weights}},
             GetParam(), false, terms_of(40));
+  }
+}
+
+// Blocks that a warp, a block of threads and a thread take, on numbers of all magnitudes: the same bits.
+TEST_P(LayerKernels, SmallFloats) {
+  if (GetParam() != DType::f32) return;
+  const auto spread = [](const Tensor& tensor, std::mt19937_64& random) {
+    std::uniform_real_distribution<float> fraction(-1, 1);
+    std::uniform_int_distribution<int> exponent(-12, 12);
+    for (float& value : tensor.values<float>()) value = std::ldexp(fraction(random), exponent(random));
+  };
+  const auto special = [](const Tensor& tensor, std::mt19937_64&) { fill_special(tensor); };
+  const auto maximum = [](const Tensor& tensor, std::mt19937_64&) { execute(op::fill(tensor, 300).kernel); };
+  struct Block {
+    ScaleType scale;
+    std::int64_t rows, columns;
+  };
+  const std::vector<Block> blocks{{ScaleType::f32, 0, 0},    {ScaleType::e8m0, 1, 32}, {ScaleType::e8m0, 32, 1},
+                                  {ScaleType::e8m0, 1, 0},   {ScaleType::e8m0, 0, 1},  {ScaleType::e8m0, 128, 128},
+                                  {ScaleType::e4m3, 16, 16}, {ScaleType::e4m3, 1, 16}, {ScaleType::f32, 1, 128},
+                                  {ScaleType::e4m3, 16, 1}};
+  for (const Shape& shape : {Shape{1, 1}, Shape{40, 70}, Shape{3, 150, 140}, Shape{2, 2000}, Shape{0, 4}}) {
+    compare("raise_maximum",
+            {{{1}, shape}, [](const Tensors& t) { return op::raise_maximum(t[0], t[1]); }, {maximum, spread}},
+            GetParam(), true);
+    for (const SmallFloat format : {SmallFloat::e4m3, SmallFloat::e5m2, SmallFloat::e2m1}) {
+      for (const Block& block : blocks) {
+        const op::QuantiseSettings settings{format, block.scale, block.rows, block.columns};
+        const bool has_maximum = block.scale == ScaleType::e4m3;
+        const auto make = [=](const Tensors& t) {
+          return op::quantise(t[0], t[1], settings, has_maximum ? t[2] : Tensor());
+        };
+        compare("quantise", {{shape, shape, {1}}, make, {{}, spread, maximum}}, GetParam(), true);
+        compare("quantise special numbers", {{shape, shape, {1}}, make, {{}, special, maximum}}, GetParam(), true);
+      }
+      compare("quantise by a maximum, in place",
+              {{shape, {1}},
+               [=](const Tensors& t) { return op::quantise(t[0], t[0], {.format = format}, t[1]); },
+               {spread, maximum}},
+              GetParam(), true);
+    }
   }
 }
 

@@ -98,6 +98,13 @@ TEST(LayerCosts, OfRows) {
   expect(op::expert_weight_gradients(floats({10, 3}), experts, rows, weights), "expert_weight_gradients", 240, 880);
 }
 
+TEST(LayerCosts, OfSmallFloats) {
+  const Tensor a = floats({10, 4}), one = floats({1});
+  expect(op::raise_maximum(one, a), "raise_maximum", 40, 160 + 8);
+  expect(op::quantise(a, a, {}, one), "quantise", 80, 320 + 4);
+  expect(op::quantise(a, a, {.scale = ScaleType::e8m0, .columns = 2}), "quantise", 120, 320);
+}
+
 void expect_refused(const std::function<void()>& make, const std::string& message) {
   EXPECT_THAT(make, ThrowsMessage<UsageError>(HasSubstr(message)));
 }

@@ -76,6 +76,10 @@ std::vector<Op> layer_ops() {
   ops.push_back(op::dispatch_rows(f32({3, 4, 2}), f32({4, 2}), f32({4, 3}), true));
   ops.push_back(op::combine_rows(f32({4, 2}), f32({3, 4, 2}), f32({4, 3}), true));
   ops.push_back(op::expert_weight_gradients(f32({4, 3}), f32({3, 4, 2}), f32({4, 2}), f32({4, 3})));
+  ops.push_back(op::raise_maximum(f32({1}), f32({4, 3})));
+  ops.push_back(op::quantise(f32({4, 3}), f32({4, 3}),
+                             {.format = SmallFloat::e2m1, .scale = ScaleType::e4m3, .rows = 2, .columns = 3},
+                             f32({1})));
   return ops;
 }
 

@@ -224,7 +224,7 @@ TEST(ComputedLayersReader, SaysWhatCannotBeComputed) {
   EXPECT_THAT(refusal_of("model: gpt_tiny, values: none, dropout: 0.1"), HasSubstr(""));
   EXPECT_EQ(refusal_of("model: gpt_tiny"), "");
   const Scenario tied = parse_scenario(text_of(kModel, {"tied", "name: one_device", 1}, kThreads), "tied.yaml");
-  const auto problem = computed_division_problem(std::get<LayersSettings>(tied.workload.kind).model,
+  const auto problem = computed_division_problem(std::get<LayersSettings>(tied.workload.kind),
                                                  {.data = 3, .pipeline = 2, .distributed_optimizer = true});
   ASSERT_TRUE(problem.has_value());
   EXPECT_EQ(problem->path, "strategy.distributed_optimizer");

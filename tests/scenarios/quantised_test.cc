@@ -79,9 +79,62 @@ TEST(Quantised, InputsAreKeptInOneByte) {
   ActivationSettings settings{.examples = 3, .dtype = DType::bf16};
   EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * 8 * 16 * 2);
   settings.quantised = Quantised::mxfp8;
-  EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * 8 * 16);
+  EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * (8 * 16 + 8 * 16 / 32));
   settings.quantised = Quantised::nvfp4;
-  EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * 8 * 16 / 2);
+  EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * (8 * 16 / 2 + 8 * 16 / 16));
+  settings.quantised = Quantised::fp8;
+  EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * 8 * 16);
+  settings.recipe = ScalingRecipe::blockwise;
+  EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * (8 * 16 + 4));
+}
+
+// What a block's products of weights take in both passes, and what the kernels move that quantise their operands.
+struct QuantisedBlocks {
+  double products_s = 0, quantised_bytes = 0;
+};
+
+QuantisedBlocks quantised_blocks(const std::string& recipe, const std::string& machine) {
+  const Scenario scenario = read_scenario(fmt::format(
+      "workload: {{kind: layers, model: gpt, sizes: {{hidden: 4096, heads: 32, layers: 2, tokens: 512}}, batch: 31, "
+      "stack: {{fusion: none}}, dtype: bf16, precision: {{compute: fp8, recipe: {}}}}}\nstrategy: {{name: "
+      "one_device}}\n"
+      "engine: {{name: sim}}\ntopology: {}\ndevices: {{type: gpu, per_worker: 1}}\nsteps: 2\nwarmup_steps: 1\n",
+      recipe, machine));
+  RunOptions options;
+  options.measures_scaling = false;
+  const RunResult result = run_scenario(scenario, options);
+  QuantisedBlocks all;
+  for (const Record& record : result.timeline.records) {
+    const std::string name = record.name.text();
+    if (!name.starts_with("block.")) continue;
+    if (name.find("quantise") != std::string::npos) all.quantised_bytes += record.bytes;
+    const bool is_attention = name.find("scores") != std::string::npos || name.find("context") != std::string::npos;
+    if (record.flops > 1e11 && !is_attention)
+      all.products_s += static_cast<double>(record.end_ns - record.start_ns) * 1e-9;
+  }
+  return all;
+}
+
+// Bytes of an element: two reads and two copies with a scale for each tensor, of which the model counts 4.
+TEST(Quantised, RecipesMoveAsManyBytesAsTheirScalesNeed) {
+  const double tensorwise = quantised_blocks("tensorwise", "hgx-h200").quantised_bytes;
+  const auto share = [&](const std::string& recipe) {
+    return quantised_blocks(recipe, "hgx-h200").quantised_bytes / tensorwise;
+  };
+  EXPECT_NEAR(share("delayed"), 4.0 / 6, 1e-6);
+  EXPECT_NEAR(share("rowwise"), 8.0 / 6, 1e-6);
+  EXPECT_NEAR(share("blockwise"), (4 + 2 * 4.0 / 128) / 6, 1e-6);
+}
+
+// Blackwell computes blocks' scales as those of mxfp8: their products lose nothing.
+TEST(Quantised, ProductsWithScalesOfBlocksAreSlowerBeforeBlackwellOnly) {
+  const auto slower = [](const std::string& recipe, const std::string& machine) {
+    return quantised_blocks(recipe, machine).products_s / quantised_blocks("tensorwise", machine).products_s;
+  };
+  EXPECT_NEAR(slower("blockwise", "hgx-h100"), 1 / 0.82, 0.02);
+  EXPECT_EQ(slower("blockwise", "hgx-b200"), 1);
+  EXPECT_EQ(slower("delayed", "hgx-h100"), 1);
+  EXPECT_EQ(slower("rowwise", "hgx-h100"), 1);
 }
 
 // Layers of blocks have one byte for each parameter on their way, others two.

@@ -238,4 +238,26 @@ void LayerLaunch::operator()(const kernel::ExpertWeightGradients& op) const {
       at.stream, op.to.dtype(), experts_of(op.to, op.a, op.weights, op.gradient.shape()[1], false), op.gradient.data());
 }
 
+void LayerLaunch::operator()(const kernel::RaiseMaximum& op) const {
+  launch_raise_maximum(at.stream, static_cast<float*>(op.maximum.data()), static_cast<const float*>(op.a.data()),
+                       op.a.element_count());
+}
+
+void LayerLaunch::operator()(const kernel::Quantise& op) const {
+  const Shape& shape = op.a.shape();
+  const std::int64_t rows = shape[shape.rank() - 2], columns = shape[shape.rank() - 1];
+  if (op.a.element_count() == 0) return;
+  launch_quantise(at.stream,
+                  {.to = static_cast<float*>(op.to.data()),
+                   .a = static_cast<const float*>(op.a.data()),
+                   .maximum = static_cast<const float*>(data_of(op.maximum)),
+                   .matrices = op.a.element_count() / rows / columns,
+                   .rows = rows,
+                   .columns = columns,
+                   .block_rows = op.settings.rows > 0 ? std::min(op.settings.rows, rows) : rows,
+                   .block_columns = op.settings.columns > 0 ? std::min(op.settings.columns, columns) : columns,
+                   .format = op.settings.format,
+                   .scale = op.settings.scale});
+}
+
 }  // namespace tandem::cuda

@@ -29,6 +29,8 @@ struct LayerLaunch {
   void operator()(const kernel::DispatchRows& op) const;
   void operator()(const kernel::CombineRows& op) const;
   void operator()(const kernel::ExpertWeightGradients& op) const;
+  void operator()(const kernel::RaiseMaximum& op) const;
+  void operator()(const kernel::Quantise& op) const;
 };
 
 }  // namespace tandem::cuda

@@ -2,6 +2,7 @@
 // sums have one order, so that equal inputs give equal results.
 #pragma once
 
+#include "engine/base/small_float_types.h"
 #include "engine/cuda/kernels/kernels.h"
 
 namespace tandem::cuda {
@@ -132,5 +133,17 @@ void launch_combine_rows(cudaStream_t stream, DType dtype, const ExpertArguments
 // `to` is [rows, experts].
 void launch_expert_weight_gradients(cudaStream_t stream, DType dtype, const ExpertArguments& arguments,
                                     const void* gradient);
+
+// Of f32. `maximum` may be null.
+void launch_raise_maximum(cudaStream_t stream, float* maximum, const float* a, std::int64_t count);
+struct QuantiseArguments {
+  float* to;
+  const float *a, *maximum;
+  std::int64_t matrices, rows, columns;
+  std::int64_t block_rows, block_columns;  // above 0
+  SmallFloat format;
+  ScaleType scale;
+};
+void launch_quantise(cudaStream_t stream, const QuantiseArguments& arguments);
 
 }  // namespace tandem::cuda

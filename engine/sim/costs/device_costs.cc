@@ -213,8 +213,10 @@ double DeviceCosts::shaped_kernel_s(const ShapedKernel& kernel) const {
   } else if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape)) {
     seconds = kernels_->attention_s(*attention, kernel.bytes, rate, op_overhead_s());
   } else {
+    const auto& product = std::get<ProductShape>(kernel.shape);
+    rate.product_share = product_share(model_->architecture, kernel.dtype, product.scales_blocks);
     if (rate.is_matrix_unit) rate.product_share *= sustained();
-    seconds = kernels_->product_s(std::get<ProductShape>(kernel.shape), kernel.bytes, rate, op_overhead_s());
+    seconds = kernels_->product_s(product, kernel.bytes, rate, op_overhead_s());
   }
   shaped_kernels_.emplace(kernel, seconds);
   return seconds;
@@ -297,7 +299,10 @@ double DeviceCosts::flops_s(const OpCost& cost) const {
 double DeviceCosts::peak_flops_s(const OpCost& cost) const {
   const double peak = known(peak_rate(cost.dtype), "peak rate") * known(model_->gemm_efficiency, "GEMM efficiency");
   const bool is_quantised = cost.dtype == DType::fp8 || cost.dtype == DType::fp4;
-  return cost.flops / (is_quantised ? peak * product_share(model_->architecture, cost.dtype) : peak);
+  if (!is_quantised) return cost.flops / peak;
+  const auto* product = std::get_if<ProductShape>(&cost.shape);
+  const bool scales_blocks = product != nullptr && product->scales_blocks;
+  return cost.flops / (peak * product_share(model_->architecture, cost.dtype, scales_blocks));
 }
 
 const Figure& DeviceCosts::peak_rate(DType dtype) const {

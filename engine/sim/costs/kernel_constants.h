@@ -55,6 +55,13 @@ inline constexpr double kWorkSpread = 0.02;
 inline constexpr double kFp8Share = 0.75;
 inline constexpr double kFp4Share = 0.5;
 
+// Products whose operands have a scale for every 128 elements, as a share of the rate of those with one for a tensor,
+// on GPUs without instructions for it: those before Blackwell, which computes them as mxfp8. What is left of NVIDIA's
+// times of a block's products on an H200 (Transformer Engine, docs/examples/gemm_profiling: 16.785 ms with operands
+// that are quantised already, 20.285 ms with tensors' scales, 22.882 ms with blocks') if quantising them takes 4.0625 /
+// 6 of the time that it takes with a scale for each tensor, as its bytes do.
+inline constexpr double kBlockScalesShare = 0.82;
+
 // Attention whose scores stay on the chip. Its products reach this share of the largest GEMM's rate, and this part of
 // the time for their exponentials is not hidden behind them; each query costs as many keys more as it takes to start
 // and end a block of queries and to compute what the mask cuts through. Fitted together to forward passes on A100, H100

@@ -34,8 +34,9 @@ bool has_wide_loads(std::string_view architecture, DType dtype) {
   return is_half(dtype) && sm_version(architecture) >= 80;
 }
 
-double product_share(std::string_view architecture, DType dtype) {
-  if (dtype == DType::fp8) return kernel_constants::kFp8Share;
+double product_share(std::string_view architecture, DType dtype, bool scales_blocks) {
+  const bool is_slower = scales_blocks && sm_version(architecture) < 100;
+  if (dtype == DType::fp8) return kernel_constants::kFp8Share * (is_slower ? kernel_constants::kBlockScalesShare : 1);
   if (dtype == DType::fp4) return kernel_constants::kFp4Share;
   return has_wide_loads(architecture, dtype) ? kernel_constants::kProductShare : kernel_constants::kTrainingShare;
 }

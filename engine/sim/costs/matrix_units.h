@@ -14,7 +14,8 @@ bool has_matrix_units(std::string_view architecture, DType dtype);
 // Whether kernels for types of at most two bytes load several elements at a time: those for Ampere and later GPUs.
 bool has_wide_loads(std::string_view architecture, DType dtype);
 
-// Returns the share of the largest GEMM's rate that products reach: kernel_constants.h.
-double product_share(std::string_view architecture, DType dtype);
+// Returns the share of the largest GEMM's rate that products reach: kernel_constants.h. `scales_blocks`: of
+// ProductShape.
+double product_share(std::string_view architecture, DType dtype, bool scales_blocks = false);
 
 }  // namespace tandem::sim

@@ -8,6 +8,7 @@
 #include "scenarios/workloads/computed/computed_stage.h"
 #include "scenarios/workloads/computed/drawn_word.h"
 #include "scenarios/workloads/computed/he_uniform.h"
+#include "scenarios/workloads/computed/quantised_operands.h"
 #include "strategies/parallel/layout/range.h"
 
 namespace tandem {
@@ -67,10 +68,28 @@ std::optional<DivisionProblem> tied_table_problem(const Model& model, const Para
                                      devices, elements, shares->name)};
 }
 
+// Tensor-parallel devices have parts of weights, which blocks must divide.
+std::optional<DivisionProblem> block_problem(const LayersSettings& layers, int tensor) {
+  const std::int64_t block = dividing_block(layers.quantised);
+  for (const Layer& layer : layers.model.layers) {
+    if (!layer.can_be_quantised() || layer.split == Layer::Split::none) continue;
+    const bool by_columns = layer.split == Layer::Split::columns;
+    const std::int64_t side = (by_columns ? layer.gemm->columns : layer.gemm->depth) / tensor;
+    if (side % block == 0) continue;
+    return DivisionProblem{
+        "strategy.tensor",
+        fmt::format("{} tensor-parallel devices have {} {} of layer '{}' each, which blocks of {} do not divide",
+                    tensor, side, by_columns ? "outputs" : "inputs", layer.name, block)};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<DivisionProblem> computed_division_problem(const Model& model, const ParallelOptions& options) {
+std::optional<DivisionProblem> computed_division_problem(const LayersSettings& layers, const ParallelOptions& options) {
+  const Model& model = layers.model;
   if (auto problem = tied_table_problem(model, options)) return problem;
+  if (auto problem = block_problem(layers, options.tensor)) return problem;
   if (options.order != PipelineOrder::one_forward_one_backward) {
     return DivisionProblem{"strategy.schedule",
                            "layers that are computed need 1f1b: gradients of their weights are not "

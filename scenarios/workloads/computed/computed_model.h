@@ -20,7 +20,7 @@ namespace tandem {
 std::optional<std::string> computation_problem(const LayersSettings& layers);
 
 // Returns why a table that can be computed, and divided, cannot be computed so divided.
-std::optional<DivisionProblem> computed_division_problem(const Model& model, const ParallelOptions& options);
+std::optional<DivisionProblem> computed_division_problem(const LayersSettings& layers, const ParallelOptions& options);
 
 class ComputedModel final : public TrainableModel {
  public:

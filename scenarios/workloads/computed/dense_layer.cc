@@ -9,6 +9,9 @@
 namespace tandem {
 namespace {
 
+using Operand = QuantisedOperands::Operand;
+using Summed = QuantisedOperands::Summed;
+
 OutputPart output_part(const StageState& state, std::size_t layer) {
   const Layer &whole = state.whole(layer), &part = state.layer(layer);
   const LayerDivision& division = state.part().division;
@@ -30,6 +33,7 @@ DenseLayer::DenseLayer(StageState& state, std::size_t layer, std::shared_ptr<Att
       index_(layer),
       layer_(state.layer(layer)),
       operations_(state, layer, output_part(state, layer)),
+      quantised_(state, layer),
       attention_(std::move(attention)),
       forward_(layer_.name),
       of_weights_(layer_.name + " weight gradient"),
@@ -76,8 +80,7 @@ void DenseLayer::launch(Work work, const Pass& pass, const LayerTensors& tensors
         const auto [division, part] = std::pair(state_.part().division.tensor, state_.part().tensor_part);
         state_.launch(op::take_along(taken_.at(pass), all, 1, part_of(all.shape()[1], division, part).first));
       }
-      return state_.launch(op::gemm(product(pass), input(pass), weights(tensors, false), false, layer_.shared_weights),
-                           forward_);
+      return multiply(pass, tensors);
     case Work::operations:
       operations_.forward(pass, tensors);
       if (attention_) attention_->divide_heads(index_, operations_.output(pass), pass);
@@ -98,6 +101,12 @@ void DenseLayer::launch(Work work, const Pass& pass, const LayerTensors& tensors
   }
 }
 
+void DenseLayer::multiply(const Pass& pass, const LayerTensors& tensors) {
+  const Tensor left = quantised_.rounded(Operand::input, input(pass), Summed::columns);
+  const Tensor right = quantised_.rounded(Operand::weights, weights(tensors, false), Summed::rows);
+  state_.launch(op::gemm(product(pass), left, right, false, layer_.shared_weights), forward_);
+}
+
 void DenseLayer::backward(const Pass& pass, const LayerTensors& tensors) {
   if (attention_) attention_->join_heads(index_, operations_.output(pass), pass);
   of_operations_ = operations_.backward(pass, tensors);
@@ -115,7 +124,9 @@ void DenseLayer::weight_gradient(const Pass& pass, const LayerTensors& tensors) 
   if (layer_.shared_weights) {
     state_.launch(op::gemm(weights, of_product(), input(pass), true, false, 1, before), of_weights_);
   } else {
-    state_.launch(op::gemm(weights, input(pass), of_product(), true, false, 1, before), of_weights_);
+    const Tensor left = quantised_.rounded(Operand::input, input(pass), Summed::rows);
+    const Tensor right = quantised_.rounded(Operand::gradient, of_product(), Summed::rows);
+    state_.launch(op::gemm(weights, left, right, true, false, 1, before), of_weights_);
   }
   operations_.bias_gradient(pass, tensors, of_operations_);
 }
@@ -130,9 +141,11 @@ Tensor DenseLayer::of_input(const Pass& pass) {
 void DenseLayer::input_gradient(const Pass& pass, const LayerTensors& tensors) {
   const int producer = state_.flow(index_).input;
   if (producer == kNoLayer) return;
-  state_.launch(op::gemm(of_input(pass), of_product(), weights(tensors, false), false, !layer_.shared_weights, 1,
-                         state_.is_begun(producer) ? 1 : 0),
-                of_input_);
+  const Tensor left = quantised_.rounded(Operand::gradient, of_product(), Summed::columns);
+  const Tensor right = quantised_.rounded(Operand::weights, weights(tensors, false), Summed::columns);
+  state_.launch(
+      op::gemm(of_input(pass), left, right, false, !layer_.shared_weights, 1, state_.is_begun(producer) ? 1 : 0),
+      of_input_);
   state_.begin_gradient(producer);
 }
 

@@ -5,6 +5,7 @@
 
 #include "scenarios/workloads/computed/computed_layer.h"
 #include "scenarios/workloads/computed/operations.h"
+#include "scenarios/workloads/computed/quantised_operands.h"
 
 namespace tandem {
 
@@ -29,6 +30,7 @@ class DenseLayer final : public ComputedLayer {
   Tensor product(const Pass& pass);
   Tensor of_product();
   Tensor of_input(const Pass& pass);
+  void multiply(const Pass& pass, const LayerTensors& tensors);
   void backward(const Pass& pass, const LayerTensors& tensors);
   void weight_gradient(const Pass& pass, const LayerTensors& tensors);
   void input_gradient(const Pass& pass, const LayerTensors& tensors);
@@ -37,6 +39,7 @@ class DenseLayer final : public ComputedLayer {
   std::size_t index_;
   Layer layer_;  // the device's part
   Operations operations_;
+  QuantisedOperands quantised_;
   std::shared_ptr<AttentionTensors> attention_;
   Name forward_, of_weights_, of_input_;
   Kept taken_{};            // its features of the model's input, where it has some of them only

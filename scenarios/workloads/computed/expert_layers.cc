@@ -4,6 +4,7 @@
 #include "engine/layer_ops.h"
 #include "scenarios/workloads/computed/experts.h"
 #include "scenarios/workloads/computed/operations.h"
+#include "scenarios/workloads/computed/quantised_operands.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -69,7 +70,7 @@ class DispatchLayer final : public ExpertLayer {
 class DenseExpertsLayer final : public ExpertLayer {
  public:
   DenseExpertsLayer(StageState& state, std::size_t layer, std::shared_ptr<ExpertTensors> experts)
-      : ExpertLayer(state, layer, std::move(experts)), gemm_(*state.layer(layer).gemm) {
+      : ExpertLayer(state, layer, std::move(experts)), gemm_(*state.layer(layer).gemm), quantised_(state, layer) {
     if (is_last()) return;
     const Layer::Routing& routing = *state.layer(experts_->dispatch).routing;
     const std::int64_t parts = gathering_devices(state, experts_->dispatch);
@@ -83,7 +84,7 @@ class DenseExpertsLayer final : public ExpertLayer {
     switch (work) {
       case Work::product:
         if (is_first()) experts_->tokens.order_by_expert(pass);
-        state_.launch(op::batched_gemm(result(pass), input(pass), weights(tensors.parameters)), forward_);
+        multiply(pass, tensors);
         if (is_last()) experts_->made.order_by_device(pass);
         return;
       case Work::operations:
@@ -97,9 +98,7 @@ class DenseExpertsLayer final : public ExpertLayer {
         return;
       case Work::weight_gradient:
         if (is_first_backward()) experts_->tokens.order_by_expert(pass);
-        return state_.launch(op::batched_gemm(weights(tensors.gradients), input(pass), of_result(pass), true, false, 1,
-                                              pass.is_first ? 0 : 1),
-                             of_weights_);
+        return weight_gradient(pass, tensors);
       case Work::input_gradient:
         return input_gradient(pass, tensors);
       default:
@@ -155,19 +154,37 @@ class DenseExpertsLayer final : public ExpertLayer {
     return is_last() ? experts_->of_made.by_expert(pass) : by_expert(of_operations_, gemm_.columns);
   }
 
+  using Operand = QuantisedOperands::Operand;
+  using Summed = QuantisedOperands::Summed;
+
+  void multiply(const Pass& pass, const LayerTensors& tensors) {
+    const Tensor left = quantised_.rounded(Operand::input, input(pass), Summed::columns);
+    const Tensor right = quantised_.rounded(Operand::weights, weights(tensors.parameters), Summed::rows);
+    state_.launch(op::batched_gemm(result(pass), left, right), forward_);
+  }
+
+  void weight_gradient(const Pass& pass, const LayerTensors& tensors) {
+    const Tensor left = quantised_.rounded(Operand::input, input(pass), Summed::rows);
+    const Tensor right = quantised_.rounded(Operand::gradient, of_result(pass), Summed::rows);
+    state_.launch(op::batched_gemm(weights(tensors.gradients), left, right, true, false, 1, pass.is_first ? 0 : 1),
+                  of_weights_);
+  }
+
   // The layers that read the rows sent to experts add up their gradients.
   void input_gradient(const Pass& pass, const LayerTensors& tensors) {
     const bool is_begun = state_.is_begun(flow().input);
     const Tensor to = reads_tokens()
                           ? experts_->of_tokens.by_expert(pass)
                           : by_expert(state_.gradient(flow().input, state_.output(flow().input, pass)), gemm_.depth);
-    state_.launch(op::batched_gemm(to, of_result(pass), weights(tensors.parameters), false, true, 1, is_begun ? 1 : 0),
-                  of_input_);
+    const Tensor left = quantised_.rounded(Operand::gradient, of_result(pass), Summed::columns);
+    const Tensor right = quantised_.rounded(Operand::weights, weights(tensors.parameters), Summed::columns);
+    state_.launch(op::batched_gemm(to, left, right, false, true, 1, is_begun ? 1 : 0), of_input_);
     state_.begin_gradient(flow().input);
     if (is_first()) experts_->of_tokens.order_by_device(pass);
   }
 
   Layer::Gemm gemm_;  // the device's part
+  QuantisedOperands quantised_;
   std::optional<Operations> operations_{};
   Tensor of_operations_{};
 };

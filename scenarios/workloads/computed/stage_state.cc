@@ -16,7 +16,13 @@ Tensor Kept::at(const Pass& pass) const {
 
 StageState::StageState(const Model& model, const TrainingSettings& training, const ComputedSettings& settings,
                        const std::vector<LayerFlow>& flows, const StagePart& part, Device& device)
-    : model_(model), settings_(settings), flows_(flows), part_(part), device_(device), dtype_(training.storage()) {
+    : model_(model),
+      training_(training),
+      settings_(settings),
+      flows_(flows),
+      part_(part),
+      device_(device),
+      dtype_(training.storage()) {
   for (std::size_t i = part.first; i < part.end; ++i) {
     layers_.push_back(divided_layer(model.layers[i], part.division, part.tensor_part));
   }

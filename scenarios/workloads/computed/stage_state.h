@@ -38,6 +38,7 @@ class StageState {
   Stream& stream() const { return device_.compute_stream(); }
   const StagePart& part() const { return part_; }
   const Model& model() const { return model_; }
+  const TrainingSettings& training() const { return training_; }
   const ComputedSettings& settings() const { return settings_; }
   const LayerFlow& flow(std::size_t layer) const { return flows_[part_.first + layer]; }
   const Layer& whole(std::size_t layer) const { return model_.layers[part_.first + layer]; }
@@ -50,7 +51,7 @@ class StageState {
   // other blocks, except for `is_output` of a block.
   Kept keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output);
   // Memory for the work of one layer; the same each time.
-  enum class Use : std::uint8_t { rows, of_rows, input, of_input, keys, other, experts };
+  enum class Use : std::uint8_t { rows, of_rows, input, of_input, keys, other, experts, quantised };
   Tensor scratch(Use use, std::int64_t elements, int number = 0);
   // Memory for the rows of all tensor-parallel devices, of which this one has `part`.
   Tensor all_rows(Use use, const Tensor& part);
@@ -83,6 +84,7 @@ class StageState {
   int place(int producer) const { return producer < static_cast<int>(part_.first) ? kNoLayer : producer; }
 
   const Model& model_;
+  const TrainingSettings& training_;
   const ComputedSettings& settings_;
   const std::vector<LayerFlow>& flows_;
   StagePart part_;

@@ -50,6 +50,7 @@ TEST_F(BridgeConfig, SectionsSayHowItIsTrained) {
   const Scenario scenario = scenario_of(text);
   const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
   EXPECT_EQ(layers.quantised, Quantised::fp8);
+  EXPECT_EQ(layers.recipe, ScalingRecipe::tensorwise);
   EXPECT_EQ(layers.parameter_dtype, std::nullopt) << "gradients are reduced in bf16";
   EXPECT_EQ(layers.stack.loss, Loss::fused);
   EXPECT_TRUE(scenario.strategy.mesh.overlap_gather);

@@ -100,8 +100,17 @@ TEST_F(MegatronLayers, ProductsOfFp8AreQuantised) {
   EXPECT_EQ(quantised("--bf16 --fp8-format None"), Quantised::none);
   EXPECT_EQ(quantised("--bf16 --fp8-format hybrid", {.dtype = "f32"}), Quantised::none);
   EXPECT_EQ(quantised("--bf16", {.precision = "fp8"}), Quantised::fp8);
-  EXPECT_THAT(job(sizes + "--bf16 --fp8-format e4m3 --fp8-recipe blockwise").left_out,
-              Contains("--fp8-recipe blockwise: a scale for each tensor"));
+  const auto recipe = [&](const std::string& more, const ImportChoices& choices = {}) {
+    return std::get<LayersSettings>(scenario(sizes + "--bf16 --fp8-format hybrid" + more, choices).workload.kind)
+        .recipe;
+  };
+  EXPECT_EQ(recipe(""), ScalingRecipe::delayed) << "Megatron-LM's default";
+  EXPECT_EQ(recipe(" --fp8-recipe delayed"), ScalingRecipe::delayed);
+  EXPECT_EQ(recipe(" --fp8-recipe tensorwise"), ScalingRecipe::tensorwise);
+  EXPECT_EQ(recipe(" --fp8-recipe blockwise"), ScalingRecipe::blockwise);
+  EXPECT_EQ(recipe(" --fp8-recipe blockwise", {.precision = "mxfp8"}), ScalingRecipe::tensorwise);
+  EXPECT_THAT(job(sizes + "--bf16 --fp8-format e4m3 --fp8-recipe custom").left_out,
+              Contains("--fp8-recipe custom: a scale for each tensor"));
 }
 
 TEST_F(MegatronLayers, KernelsFollowFromTheFusionsThatAreOn) {

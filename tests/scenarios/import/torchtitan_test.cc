@@ -6,6 +6,7 @@
 namespace tandem {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -116,6 +117,19 @@ TEST_F(Torchtitan, ConvertersQuantise) {
   EXPECT_FALSE(layers("\"float8\"").gathers_quantised);
   EXPECT_TRUE(layers("\"float8\"", gather).gathers_quantised);
   EXPECT_EQ(layers("\"mx\"").quantised, Quantised::mxfp8);
+  const LayersSettings rowwise = layers("\"float8\"", gather + "recipe_name = \"rowwise\"\n");
+  EXPECT_EQ(rowwise.recipe, ScalingRecipe::rowwise);
+  EXPECT_FALSE(rowwise.gathers_quantised) << "parameters are not gathered in fp8";
+  EXPECT_EQ(layers("\"float8\"", "[float8]\nrecipe_name = \"tensorwise\"\n").recipe, ScalingRecipe::tensorwise);
+  EXPECT_EQ(layers("\"quantize.linear.float8\"", "[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n").recipe,
+            ScalingRecipe::rowwise);
+  const auto of_recipe = [&](const std::string& recipe) {
+    return config("", "", "[float8]\nrecipe_name = \"" + recipe + "\"\n", "flavor = \"8B\"\nconverters = [\"float8\"]");
+  };
+  EXPECT_THAT(job(of_recipe("rowwise_with_gw_hp")).left_out,
+              Contains("float8.recipe_name rowwise_with_gw_hp: gradients of weights are computed in fp8, too"));
+  EXPECT_THAT(problem(of_recipe("delayed")),
+              HasSubstr("must be tensorwise, rowwise or rowwise_with_gw_hp, found 'delayed'"));
 }
 
 TEST_F(Torchtitan, RecomputesByOperationsOrLayers) {
