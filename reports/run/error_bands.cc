@@ -40,8 +40,11 @@ ErrorBand error_band_of(const PredictionKind& kind) {
   const bool is_fitted = errors.has_value();
   if (!errors) errors = errors_of(*group, false);
   if (!errors) return {.relative = {}, .basis = fmt::format("no prediction ({}) was compared", name_of(*group))};
-  return {.relative = errors->p95,
-          .basis = fmt::format("{} published throughputs ({}), {}", errors->rows, name_of(*group),
+  const std::string all = errors->is_of_all ? fmt::format(", of {} {}, and other kinds", errors->sources,
+                                                          errors->sources == 1 ? "source" : "sources")
+                                            : "";
+  return {.relative = errors->band,
+          .basis = fmt::format("{} published throughputs ({}){}, {}", errors->rows, name_of(*group), all,
                                is_fitted ? "device fitted" : "nothing fitted")};
 }
 

@@ -50,7 +50,9 @@ nlohmann::ordered_json known_errors_to_json(const KnownErrors& errors) {
     published.push_back({{"group", name_of(one.group)},
                          {"fitted", one.is_fitted},
                          {"rows", one.rows},
-                         {"p95", rounded_percentile(one.p95)}});
+                         {"sources", one.sources},
+                         {"band", rounded_percentile(one.band)},
+                         {"of_all", one.is_of_all}});
   }
   return {{"kind", kBandsKind}, {"calibrated", std::move(calibrated)}, {"published", std::move(published)}};
 }
@@ -71,7 +73,9 @@ KnownErrors known_errors_from_json(const nlohmann::ordered_json& document, const
     errors.published.push_back({.group = group_from_json(item.required("group")),
                                 .is_fitted = item.required("fitted").boolean(),
                                 .rows = item.required("rows").positive_count(),
-                                .p95 = percentile_from_json(item.required("p95"))});
+                                .sources = item.required("sources").positive_count(),
+                                .band = percentile_from_json(item.required("band")),
+                                .is_of_all = item.required("of_all").boolean()});
   }
   reading.finish();
   return errors;

@@ -31,7 +31,9 @@ struct GroupErrors {
   PredictionGroup group = PredictionGroup::one_device;
   bool is_fitted = false;  // the device was fitted to the row of one device; those rows are not counted
   int rows = 0;
-  double p95 = 0;  // of the absolute errors; 0.1 is 10 %
+  int sources = 1;         // that published them
+  double band = 0;         // within which 95 % of the absolute errors are; 0.1 is 10 %
+  bool is_of_all = false;  // because few sources have rows of the group, the band is that of all groups
 };
 
 }  // namespace tandem

@@ -11,8 +11,8 @@
 
 #include "reports/base/statistics.h"
 #include "reports/base/text_table.h"
-#include "reports/run/error_bands.h"
 #include "reports/run/memory_need.h"
+#include "reports/validation/group_bands.h"
 
 namespace tandem {
 namespace {
@@ -86,28 +86,20 @@ std::string summary_text(const std::vector<TrainingPoint>& points) {
   return table.text() + "\n";
 }
 
-// Returns the absolute errors by the groups of error bands. Rows that are reported apart do not count, but those of
-// central storage, which one process always drives.
-std::map<PredictionGroup, std::vector<double>> errors_by_group(const std::vector<TrainingPoint>& points) {
-  std::map<PredictionGroup, std::vector<double>> groups;
-  for (const TrainingPoint& point : points) {
-    const auto group = prediction_group(point.compared_as, point.devices, point.nodes);
-    if (group && (point.apart.empty() || *group == PredictionGroup::central_storage)) {
-      groups[*group].push_back(std::abs(point.error()));
-    }
-  }
-  return groups;
-}
-
 std::string groups_text(const std::vector<TrainingPoint>& points) {
-  const auto groups = errors_by_group(points);
-  if (groups.empty()) return "";
+  const std::vector<SourcedError> errors = errors_for_bands(points);
+  if (errors.empty()) return "";
   TextTable table(1);
-  table.add({"predictions of", "rows", "median", "p95"});
+  table.add({"predictions of", "rows", "median", "p95", "sources", "band", "new sources"});
   table.add_rule();
-  for (const auto& [group, errors] : groups) {
-    table.add({std::string(name_of(group)), fmt::to_string(errors.size()), short_percent(median_of(errors)),
-               short_percent(p95_of(errors))});
+  for (const PredictionGroup group : prediction_groups()) {
+    const std::vector<double> mine = errors_in(group, errors);
+    if (mine.empty()) continue;
+    const GroupErrors band = band_of(group, errors);
+    const auto covered = share_of_new_sources(group, errors);
+    table.add({std::string(name_of(group)), fmt::to_string(mine.size()), short_percent(median_of(mine)),
+               short_percent(p95_of(mine)), fmt::to_string(band.sources), short_percent(band.band),
+               covered ? fmt::format("{:.0f} %", *covered * 100) : "-"});
   }
   return table.text() + "\n";
 }
@@ -163,10 +155,12 @@ std::string training_errors_text(const std::vector<TrainingPoint>& points, bool 
 }
 
 std::vector<GroupErrors> group_errors(const std::vector<TrainingPoint>& points, bool is_fitted) {
+  const std::vector<SourcedError> errors = errors_for_bands(points);
   std::vector<GroupErrors> all;
-  for (const auto& [group, errors] : errors_by_group(points)) {
-    all.push_back(
-        {.group = group, .is_fitted = is_fitted, .rows = static_cast<int>(errors.size()), .p95 = p95_of(errors)});
+  for (const PredictionGroup group : prediction_groups()) {
+    if (errors_in(group, errors).empty()) continue;
+    all.push_back(band_of(group, errors));
+    all.back().is_fitted = is_fitted;
   }
   return all;
 }

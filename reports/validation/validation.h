@@ -36,6 +36,7 @@ struct PublishedPeak {
 // One row of a training table.
 struct TrainingPoint {
   std::string file{};
+  std::string source{};  // who published it; files of one source are not independent
   std::string model{};
   std::string strategy{};
   std::string compared_as{};  // PredictionKind::strategy

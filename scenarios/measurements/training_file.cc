@@ -50,6 +50,8 @@ class TrainingReader {
     if (!entry.is_map()) table.lacks = "a 'topology'";
     if (table.lacks.empty() && !reader.has("workload")) table.lacks = "a 'workload'";
     if (!table.lacks.empty()) return table;
+    const YamlReader source = root_.optional("source");
+    if (source.is_map() && source.has("title")) table.source = source.required("title").text();
     table.unit = find(reader, "unit").text("examples/s");
     table.workload = read_own_workload(reader.required("workload"));
     table.strategy = find(reader, "strategy").text(std::string(default_strategy_name()));

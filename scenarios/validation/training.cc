@@ -42,6 +42,7 @@ std::int64_t predicted_peak(const TrainingTable::Row& row, const MemoryNeed& nee
 TrainingPoint training_point(const std::string& file, const TrainingTable& table, const TrainingTable::Row& row) {
   TrainingPoint point;
   point.file = file;
+  point.source = table.source.empty() ? file : table.source;
   point.model = model_of(row.workload.value_or(table.workload));
   point.strategy = row.strategy ? row.strategy->name : table.strategy;
   point.compared_as = compared_as(point.strategy);

@@ -58,9 +58,10 @@ std::vector<std::string> words_of(const std::string& text) {
 // The errors of a kind of prediction, as a file of docs/fidelity prints them.
 struct PrintedErrors {
   std::string points = "-", median = "-", p95 = "-", worst = "-";
+  std::string sources = "-", band = "-", new_sources = "-";  // of training steps
 };
 
-// The lines below "predictions of  rows  median  p95".
+// The lines below "predictions of  rows  median  p95  sources  band  new sources".
 PrintedErrors training_errors(const std::string& file, const std::string& group) {
   std::istringstream in(contents_of(kOutputs + "/" + file));
   bool is_below = false;
@@ -68,7 +69,12 @@ PrintedErrors training_errors(const std::string& file, const std::string& group)
     if (line.starts_with("predictions of")) is_below = true;
     if (!is_below || !line.starts_with(group + "  ")) continue;
     const auto cells = words_of(line.substr(group.size()));
-    return {.points = cells.at(0), .median = cells.at(1), .p95 = cells.at(2)};
+    return {.points = cells.at(0),
+            .median = cells.at(1),
+            .p95 = cells.at(2),
+            .sources = cells.at(3),
+            .band = cells.at(4),
+            .new_sources = cells.at(5)};
   }
   return {};
 }
@@ -98,14 +104,15 @@ PrintedErrors collective_errors(const std::string& file, const std::string& mach
 
 std::string training_table() {
   std::string text =
-      "| prediction of | nothing fitted: rows | median | band | device fitted: rows | median | band |\n"
-      "|---|---|---|---|---|---|---|\n";
+      "| prediction of | nothing fitted: rows | sources | median | band | new sources | device fitted: rows | median "
+      "| band | new sources |\n|---|---|---|---|---|---|---|---|---|---|\n";
   for (const PredictionGroup group : prediction_groups()) {
     const std::string name(name_of(group));
     const PrintedErrors links = training_errors("training.txt", name);
     const PrintedErrors fitted = training_errors("training-first-row.txt", name);
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", name, links.points, links.median, links.p95,
-                        fitted.points, fitted.median, fitted.p95);
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", name, links.points, links.sources,
+                        links.median, links.band, links.new_sources, fitted.points, fitted.median, fitted.band,
+                        fitted.new_sources);
   }
   return text;
 }

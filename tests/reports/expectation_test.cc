@@ -89,9 +89,9 @@ TEST(ErrorBand, IsThatOfWhatWasComparedAndUnknownOtherwise) {
 TEST(KnownErrors, AreWhatTheFileSays) {
   EXPECT_EQ(known_errors_to_json(known_errors()), parse_json(error_bands_file(), "error_bands.json"));
   const GroupErrors first = known_errors().published.at(0);
-  EXPECT_EQ(errors_of(first.group, first.is_fitted)->p95, first.p95);
-  const KnownErrors errors{.published = {{.group = PredictionGroup::one_node, .rows = 9, .p95 = 0.25849}}};
-  EXPECT_EQ(known_errors_to_json(errors)["published"][0]["p95"], 0.258) << "as tables print it";
+  EXPECT_EQ(errors_of(first.group, first.is_fitted)->band, first.band);
+  const KnownErrors errors{.published = {{.group = PredictionGroup::one_node, .rows = 9, .band = 0.25849}}};
+  EXPECT_EQ(known_errors_to_json(errors)["published"][0]["band"], 0.258) << "as tables print it";
 }
 
 TEST(KnownErrors, ThatAreWrongAreRefused) {
