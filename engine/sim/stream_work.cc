@@ -120,14 +120,22 @@ void WaitWork::start(SimStream& stream) {
 }
 
 void move_input(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then) {
-  const bool is_loaded_for =
-      from.id().type == DeviceType::cpu && to.id().type == DeviceType::gpu && from.worker() == to.worker();
-  if (!is_loaded_for) return move_bytes(from, to, bytes, true, std::move(then));
+  const auto is_between = [&](DeviceType source, DeviceType target) {
+    return from.id().type == source && to.id().type == target && from.worker() == to.worker();
+  };
+  const bool is_loaded = is_between(DeviceType::cpu, DeviceType::gpu);
+  if (!is_loaded && !is_between(DeviceType::gpu, DeviceType::cpu)) {
+    return move_bytes(from, to, bytes, true, std::move(then));
+  }
   SimRun& run = from.run();
-  if (run.symmetry() != nullptr) return run.symmetry()->load(from, to, bytes, std::move(then));
-  const NodeIndex memory = run.nearest_processor(to.node());
-  run.network().transfer_over(run.simulation().platform().route(memory, to.node()), {from.node(), to.node()}, bytes,
-                              true, std::move(then));
+  if (run.symmetry() != nullptr) {
+    return is_loaded ? run.symmetry()->load(from, to, bytes, std::move(then))
+                     : run.symmetry()->store(from, to, bytes, std::move(then));
+  }
+  const NodeIndex begin = is_loaded ? run.nearest_processor(to.node()) : from.node();
+  const NodeIndex end = is_loaded ? to.node() : run.nearest_processor(from.node());
+  run.network().transfer_over(run.simulation().platform().route(begin, end), {from.node(), to.node()}, bytes, true,
+                              std::move(then));
 }
 
 void move_bytes(SimDevice& from, SimDevice& to, double bytes, bool with_latency, Simulation::Then then) {

@@ -90,6 +90,16 @@ TEST(Offload, SharesTheWayToTheHost) {
       0.05);
 }
 
+TEST(Offload, IsAtTheNearestProcessor) {
+  const std::string mesh = "{name: mesh, data: 8}";
+  const RunResult two = run_offloading(offloading_gpt("{activations: 2}", "{name: mesh, data: 2}", "24GB/s", 2));
+  const RunResult all = run_offloading(offloading_gpt("{activations: 2}", mesh, "24GB/s", 8));
+  const Record few = host_copies_on(two, kToHostStream).front(), many = host_copies_on(all, kToHostStream).front();
+  EXPECT_NEAR(static_cast<double>(many.end_ns - many.start_ns) / many.bytes,
+              static_cast<double>(few.end_ns - few.start_ns) / few.bytes, 1e-3)
+      << "every two GPUs have a way of their own";
+}
+
 TEST(Offload, OfActivationsLeavesTheirMemoryFree) {
   const auto activations = [](const std::string& offload) {
     const Scenario scenario = offloading_gpt(offload);

@@ -155,6 +155,15 @@ void RunSymmetry::load(const SimDevice& host, const SimDevice& gpu, double bytes
   copy_along(host, ways, bytes, true, std::move(then));
 }
 
+void RunSymmetry::store(const SimDevice& gpu, const SimDevice& host, double bytes, Then then) {
+  std::vector<Ends> ways;
+  for (int image = 0; image < state_.blocks().size(); ++image) {
+    const NodeIndex node = run_.image_of(gpu, image).node();
+    ways.emplace_back(node, run_.nearest_processor(node));
+  }
+  copy_along(host, ways, bytes, true, std::move(then));
+}
+
 void RunSymmetry::copy_along(const SimDevice& device, std::span<const Ends> ways, double bytes, bool with_latency,
                              Then then) {
   Platform& platform = run_.simulation().platform();

@@ -74,6 +74,7 @@ class RunSymmetry {
   void copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then);
   // Loads bytes for a GPU, and for those that it represents, from the memory of the nearest processor.
   void load(const SimDevice& host, const SimDevice& gpu, double bytes, Then then);
+  void store(const SimDevice& gpu, const SimDevice& host, double bytes, Then then);  // the other way
   // Moves bytes between the two devices of a pair.
   void send(const CollectiveGroup& pair, double bytes, Then then);
 

@@ -40,7 +40,7 @@ void ActivationOffload::copy_out(Segment& segment, const Pass& pass) {
   Stream& stream = device_.stream(kToHostStream);
   stream.wait(device_.compute_stream().record());
   const Tensor& on_host = segment.on_host[static_cast<std::size_t>(pass.index % live_)];
-  stream.copy(part(on_host, segment, pass), part(on_device_, segment, pass));
+  stream.copy(part(on_host, segment, pass), part(on_device_, segment, pass), Category::input);
   segment.gone[pass.index] = stream.record();
 }
 
@@ -49,7 +49,7 @@ void ActivationOffload::copy_back(Segment& segment, const Pass& pass) {
   stream.wait(device_.compute_stream().record());
   stream.wait(segment.gone[pass.index]);
   const Tensor& on_host = segment.on_host[static_cast<std::size_t>(pass.index % live_)];
-  stream.copy(part(on_device_, segment, pass), part(on_host, segment, pass));
+  stream.copy(part(on_device_, segment, pass), part(on_host, segment, pass), Category::input);
   segment.back[pass.index] = stream.record();
   segment.gone.erase(pass.index);
 }

@@ -123,12 +123,12 @@ void WholeStageParameters::update_on_host(std::size_t piece, const LayerTensors&
   }
   Stream &down = device_.stream(kToHostStream), &up = device_.stream(kFromHostStream), &host = host_->compute_stream();
   down.wait(device_.compute_stream().record());
-  down.copy(mine.gradients, tensors.gradients);
+  down.copy(mine.gradients, tensors.gradients, Category::input);
   host.wait(down.record());
   model.update(mine.parameters, mine.gradients, host_moments_.of(piece, mine.parameters, model.moments()), steps_);
   model.finish_update(mine.gradients.element_count(), mine.gradients);
   up.wait(host.record());
-  up.copy(read, mine.read);
+  up.copy(read, mine.read, Category::input);
 }
 
 // Returns what kernels read of what this device updates, or what is gathered for them.
