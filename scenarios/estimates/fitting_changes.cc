@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "strategies/model/offload.h"
 #include "strategies/model/recomputation.h"
 #include "strategies/parallel/division.h"
 
@@ -105,6 +106,23 @@ MemoryChange recompute_one(std::string_view module) {
   };
 }
 
+MemoryChange offload_blocks(int count) {
+  return [count](Scenario& scenario) -> std::optional<std::string> {
+    LayersSettings& layers = settings_in(scenario);
+    if (count < 1 || layers.offload.any() || layers.learning) return std::nullopt;
+    layers.offload.blocks = count;
+    return fmt::format("workload.offload: {{activations: {}}}", count);
+  };
+}
+
+// Returns the blocks that every stage has at least, where they are divided equally.
+int blocks_of_stage(const Job& job) {
+  const std::vector<OffloadSegment> segments =
+      offload_segments(job.layers->model.layers, static_cast<int>(job.layers->model.layers.size()));
+  const auto blocks = std::ranges::count(segments, true, &OffloadSegment::is_offloaded);
+  return static_cast<int>(blocks) / job.mesh->stages();
+}
+
 std::optional<std::string> recompute_blocks(Scenario& scenario) {
   LayersSettings& layers = settings_in(scenario);
   const bool has_blocks =
@@ -114,9 +132,10 @@ std::optional<std::string> recompute_blocks(Scenario& scenario) {
   return "workload.activation_checkpointing: true";
 }
 
-// Kernels and layouts that cost no time, more and smaller parts of the batch, and what is computed again.
+// Kernels and layouts that cost no time, more and smaller parts of the batch, what the host keeps, and what is computed
+// again.
 struct MemoryChanges {
-  std::vector<MemoryChange> free{}, state{}, pieces{}, smaller{}, again{};
+  std::vector<MemoryChange> free{}, state{}, pieces{}, smaller{}, host{}, again{};
 };
 
 MemoryChanges memory_changes(const Job& job) {
@@ -124,6 +143,8 @@ MemoryChanges memory_changes(const Job& job) {
   if (job.mesh && job.strategy.has_free_mesh()) {
     changes.state.emplace_back(divide_optimizer);
     changes.pieces.emplace_back(shard_parameters);
+    const int blocks = blocks_of_stage(job);
+    changes.host = {offload_blocks(blocks / 2), offload_blocks(blocks - 1)};
   }
   const std::int64_t batch = job.scenario.workload.batch;
   if (job.mesh && job.strategy.division->micro_batches) {
@@ -215,6 +236,7 @@ std::vector<FittingChange> changes_from(const Tried& now, const MemoryChanges& c
   add(changes.state);
   add(changes.smaller);
   add(changes.pieces);
+  add(changes.host);
   for (const MemoryChange& change : changes.again) add({change});
   std::ranges::stable_sort(found, {}, &FittingChange::again);
   if (!found.empty()) return found;

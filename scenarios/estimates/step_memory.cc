@@ -12,8 +12,11 @@ using Way = PipelineAction::Pass;
 // Where a division does not say the order of its passes: as many as are under way at the same time go forward, then
 // back.
 std::vector<PipelineAction> passes_of(const DeviceShare& share) {
-  if (!share.actions.empty()) return share.actions;
-  std::vector<PipelineAction> actions;
+  std::vector<PipelineAction> actions = share.actions;
+  std::erase_if(actions, [&](const PipelineAction& action) {  // a division of one's own may leave stages out
+    return static_cast<std::size_t>(action.chunk) >= share.stages.size();
+  });
+  if (!actions.empty()) return actions;
   for (int chunk = 0; chunk < static_cast<int>(share.stages.size()); ++chunk) {
     for (int i = 0; i < share.stages[static_cast<std::size_t>(chunk)].live; ++i) {
       actions.push_back({Way::forward, i, chunk});

@@ -26,10 +26,13 @@ std::vector<FittingChange> changes_of(const Scenario& scenario) {
 TEST(FittingChanges, FitWhereTheyAreMade) {
   const std::string mesh = "{name: mesh, data: 2, tensor: 4, micro_batches: 8}";
   const std::vector<FittingChange> changes = changes_of(llama(mesh, 64));
-  ASSERT_EQ(changes.size(), 3U);
+  ASSERT_EQ(changes.size(), 4U);
   EXPECT_EQ(changes[0].text, "strategy.micro_batches: 16");
   const Scenario smaller = llama("{name: mesh, data: 2, tensor: 4, micro_batches: 16}", 64);
   EXPECT_EQ(memory_need(job_of(smaller)), changes[0].need);
+  EXPECT_EQ(changes[1].text, "workload.offload: {activations: 16}");
+  const Scenario offloaded = llama(mesh, 64, ", offload: {activations: 16}");
+  EXPECT_EQ(memory_need(job_of(offloaded)), changes[1].need);
   const std::string again = "{modules: [mlp]}";
   const auto mlp = std::ranges::find(changes, "workload.activation_checkpointing: " + again, &FittingChange::text);
   ASSERT_NE(mlp, changes.end());

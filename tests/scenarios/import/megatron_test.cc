@@ -81,7 +81,7 @@ TEST_F(Megatron, WhatIsKeptOnTheHostIsRead) {
                   .left_out,
               testing::Contains(HasSubstr("on pieces of parameters")));
   EXPECT_THAT(problem(text("--optimizer-cpu-offload --optimizer-offload-fraction 2")),
-              HasSubstr("--optimizer-offload-fraction must be a share from 0 to 1"));
+              HasSubstr("--optimizer-offload-fraction: must be a share from 0 to 1"));
 }
 
 TEST_F(Megatron, WhatIsComputedAgainAndWhatIsShardedAreRead) {
