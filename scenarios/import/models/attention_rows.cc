@@ -1,7 +1,21 @@
 #include "scenarios/import/models/attention_rows.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace tandem {
 namespace {
+
+// Returns the window with as many pairs of tokens as there are within chunks, of which the last may be shorter.
+std::int64_t window_of_chunks(std::int64_t tokens, std::int64_t chunk) {
+  if (tokens <= chunk) return tokens;
+  const auto pairs_of = [](double of) { return of * (of + 1) / 2; };
+  const double pairs = static_cast<double>(tokens / chunk) * pairs_of(static_cast<double>(chunk)) +
+                       pairs_of(static_cast<double>(tokens % chunk));
+  // A window w has w tokens - w (w - 1) / 2 pairs.
+  const double b = static_cast<double>(tokens) + 0.5;
+  return std::max<std::int64_t>(1, std::llround(b - std::sqrt(b * b - 2 * pairs)));
+}
 
 using Followers = std::vector<std::string>;
 using HeadNorm = AttentionSpec::HeadNorm;
@@ -29,7 +43,7 @@ class AttentionRows {
     }
     const std::int64_t value = spec.value_size > 0 ? spec.value_size : spec.size;
     TableSize seen = rows_;
-    if (spec.window > 0 && spec.window < spec_.tokens) seen = {.number = spec.window};
+    if (const std::int64_t most = most_seen(spec); most < spec_.tokens) seen = {.number = most};
     const bool is_grouped = !spec.latent && spec.key_heads > 0 && spec.heads % spec.key_heads == 0;
     const std::int64_t sharing = is_grouped ? spec.heads / spec.key_heads : 1;
     Followers scores{"scale", "mask", "softmax"};
@@ -61,6 +75,15 @@ class AttentionRows {
            .then = then,
            .split = "rows"});
     if (spec.has_sinks) add(elementwise_row("sinks", {.number = spec.heads}, 2, 2, spec.heads));
+  }
+
+  // Returns the tokens that a token sees at most. Tokens that are chosen are as many pairs as those of a window, of
+  // which the first tokens see fewer, too.
+  std::int64_t most_seen(const AttentionSpec& spec) const {
+    std::int64_t most = spec_.tokens;
+    if (spec.window > 0) most = std::min(most, spec.window);
+    if (spec.latent && spec.latent->chosen > 0) most = std::min(most, spec.latent->chosen);
+    return spec.chunk > 0 ? std::min(most, window_of_chunks(spec_.tokens, spec.chunk)) : most;
   }
 
   void product(const char* name, std::int64_t inputs, std::int64_t outputs, bool bias, const AttentionSpec& spec,
@@ -118,7 +141,8 @@ class AttentionRows {
            .split = "columns"});
   }
 
-  // Adds the queries and the one key of small heads that choose the tokens which attention sees.
+  // Adds the queries and the one key of small heads that choose the tokens which attention sees. Their kernel keeps one
+  // score for each pair of tokens, the weighted sum over the heads.
   void index_products(const AttentionSpec::Latent& latent) {
     dense({.name = "index_query",
            .rows = rows_,
@@ -131,6 +155,14 @@ class AttentionRows {
            .outputs = latent.index_size,
            .then = {"layer_norm", "rotary"}});
     dense({.name = "index_weights", .rows = rows_, .inputs = spec_.hidden, .outputs = latent.index_heads});
+    TableRow scores = batched_row({.name = "index_scores",
+                                   .rows = rows_,
+                                   .columns = rows_,
+                                   .depth = {.number = latent.index_heads * latent.index_size},
+                                   .then = {"mask"}},
+                                  spec_.tokens);
+    scores.split.clear();
+    add(scores);
   }
 
   // Products, a short convolution over tokens, and a state that every token reads and changes.

@@ -55,7 +55,8 @@ void adapt_dbrx(const ConfigValues& config, TransformerSpec& spec) {
   }
 }
 
-// Has latent attention, and experts whose router has a bias with DeepSeek v3's `noaux_tc`.
+// Has latent attention, and experts whose router has a bias with DeepSeek v3's `noaux_tc`. From v3.2 on, attention sees
+// tokens that small heads choose; with `indexer_types` (GLM-5.2), those of some layers choose for the next ones, too.
 void adapt_deepseek(const ConfigValues& config, TransformerSpec& spec) {
   AttentionSpec::Latent latent;
   latent.query_rank = config.count({"q_lora_rank"}, 0);
@@ -64,6 +65,7 @@ void adapt_deepseek(const ConfigValues& config, TransformerSpec& spec) {
   latent.has_bias = config.boolean({"attention_bias"}, false);
   latent.index_heads = config.count({"index_n_heads"}, 0);
   latent.index_size = config.size({"index_head_dim"}, 128);
+  latent.chosen = latent.index_heads > 0 ? config.size({"index_topk"}, 2048) : 0;
   const std::int64_t plain = config.size({"qk_nope_head_dim"});
   const std::int64_t value = config.size({"v_head_dim"}, plain);
   each_attention(spec, [&](AttentionSpec& attention) {
@@ -73,6 +75,10 @@ void adapt_deepseek(const ConfigValues& config, TransformerSpec& spec) {
     attention.query_bias = attention.key_bias = attention.value_bias = false;
     attention.output_bias = latent.has_bias;
   });
+  const std::vector<std::string> indexers = config.texts({"indexer_types"});
+  for (std::size_t i = 0; i < std::min(indexers.size(), spec.blocks.size()); ++i) {
+    if (indexers[i] == "shared") spec.blocks[i].block.attention->latent->index_heads = 0;
+  }
   const std::string type = config.text({"model_type"});
   const bool has_bias = config.text({"topk_method"}, type == "deepseek_v2" ? "greedy" : "noaux_tc") == "noaux_tc";
   each_experts(spec, [&](auto& experts) { experts.has_router_bias = has_bias; });
@@ -141,7 +147,17 @@ void adapt_internlm(const ConfigValues& config, TransformerSpec& spec) {
 }
 
 // Layers at regular distances have experts; the others have a wider dense part.
+// Three of four layers see the tokens of a chunk only, and have rotary positions.
 void adapt_llama4(const ConfigValues& config, TransformerSpec& spec) {
+  const std::int64_t chunk = config.count({"attention_chunk_size"}, 8192);
+  const std::int64_t every = config.size({"no_rope_layer_interval"}, 4);
+  const std::vector<std::int64_t> rotary = config.counts({"no_rope_layers"});  // 1: has rotary positions
+  for (std::size_t i = 0; i < spec.blocks.size(); ++i) {
+    const bool is_chunked = i < rotary.size() ? rotary[i] != 0 : (static_cast<std::int64_t>(i) + 1) % every != 0;
+    AttentionSpec& attention = *spec.blocks[i].block.attention;
+    attention.rotary = is_chunked;
+    if (is_chunked) attention.chunk = chunk;
+  }
   const std::int64_t width = config.size({"intermediate_size"});
   const std::int64_t dense = config.size({"intermediate_size_mlp"}, width);
   for (Blocks& blocks : spec.blocks) {

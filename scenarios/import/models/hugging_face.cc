@@ -174,12 +174,36 @@ class Reader {
       return blocks.block.attention && blocks.block.attention->window > 0;
     });
     if (has_window) model_.assumed.emplace_back("layers with a sliding window read so many tokens for each token");
+    note_sparse_attention();
     const bool has_linear = std::any_of(model_.spec.blocks.begin(), model_.spec.blocks.end(), [](const Blocks& blocks) {
       return blocks.block.attention && blocks.block.attention->linear;
     });
     if (has_linear)
       model_.assumed.emplace_back("linear attention takes the time of its products and of two passes over its state");
     note_unused(config);
+  }
+
+  void note_sparse_attention() {
+    const auto most = [&](auto of) {
+      std::int64_t found = 0;
+      for (const Blocks& blocks : model_.spec.blocks) {
+        if (blocks.block.attention) found = std::max(found, of(*blocks.block.attention));
+      }
+      return found;
+    };
+    const std::int64_t chosen = most([](const AttentionSpec& one) { return one.latent ? one.latent->chosen : 0; });
+    if (chosen > 0) {
+      model_.assumed.push_back(fmt::format(
+          "sparse attention: a token reads {} tokens at the rate of dense attention, and the indexer scores "
+          "all pairs; its own loss is left out",
+          chosen));
+    }
+    const std::int64_t chunk = most([](const AttentionSpec& one) { return one.chunk; });
+    if (chunk > 0 && chunk < model_.spec.tokens) {
+      model_.assumed.push_back(fmt::format(
+          "layers with chunks of {} tokens have the window with as many pairs of tokens as there are in chunks",
+          chunk));
+    }
   }
 
   // Layers for multi-token prediction, under the names that families give their number.

@@ -26,7 +26,8 @@ struct AttentionSpec {
     std::int64_t rank = 0;
     std::int64_t rotary = 0;                       // of a head's query and key
     bool has_bias = false;                         // of the products into the short vectors
-    std::int64_t index_heads = 0, index_size = 0;  // DeepSeek v3.2's choice of tokens
+    std::int64_t index_heads = 0, index_size = 0;  // DeepSeek v3.2's choice of tokens; 0: made by an earlier layer
+    std::int64_t chosen = 0;                       // tokens that it chooses for each token; 0: attention sees all
     bool operator==(const Latent&) const = default;
   };
   enum class HeadNorm : std::uint8_t { none, per_head, whole, bias_per_head };
@@ -43,6 +44,7 @@ struct AttentionSpec {
   bool has_sinks = false;       // a number for each head
   std::int64_t query_rank = 0;  // queries are made from so short a vector; 0: from the input
   std::int64_t window = 0;      // tokens that a token sees; 0: all
+  std::int64_t chunk = 0;       // tokens of the parts of a sequence that do not see each other; 0: one part
   std::optional<Latent> latent{};
   // A mixer without a softmax in place of attention, whose state is `states` matrices: a gated delta rule, Mamba.
   struct Linear {

@@ -45,15 +45,18 @@ TEST_F(HuggingFace, ParametersAreThePublishedOnes) {
   int exact = 0, count = 0;
   for (const JsonValue& one : file.find("models")->items) {
     const double published = std::atof(one.find("parameters")->text.c_str());
-    const HuggingFaceModel model = read_hugging_face(*one.find("config"), "config.json", 0);
+    HuggingFaceModel model = read_hugging_face(*one.find("config"), "config.json", 0);
+    if (const JsonValue* predictors = one.find("predictors")) {
+      model.spec.predictors = std::atoi(predictors->text.c_str());
+    }
     std::int64_t found = table_of(model.spec).parameters();
     if (model.vision) found += table_of(*model.vision).parameters();
     EXPECT_NEAR(static_cast<double>(found), published, 0.005 * published) << one.find("repository")->text;
     ++count;
     exact += static_cast<double>(found) == published ? 1 : 0;
   }
-  EXPECT_EQ(count, 90);
-  EXPECT_EQ(exact, 74);
+  EXPECT_EQ(count, 96);
+  EXPECT_EQ(exact, 80);
 }
 
 // Full and sliding layers differ in their heads, and keys are wider than values.
@@ -148,6 +151,66 @@ TEST_F(HuggingFace, LayersOfAWindowReadFewerTokens) {
   }
   EXPECT_EQ(narrow, 5);
   EXPECT_EQ(wide, 1);
+}
+
+// DeepSeek v3.2: an indexer chooses the tokens that attention sees. GLM-5.2: a layer may use an earlier one's choice.
+TEST_F(HuggingFace, SparseAttentionReadsTheTokensThatAnIndexerChooses) {
+  const auto file = write("config.json", R"({"model_type": "glm_moe_dsa", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 3, "num_attention_heads": 4, "q_lora_rank": 24, "kv_lora_rank": 16,
+    "qk_nope_head_dim": 12, "qk_rope_head_dim": 4, "v_head_dim": 8, "n_routed_experts": 4, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32, "first_k_dense_replace": 3, "index_topk": 32, "index_n_heads": 2,
+    "index_head_dim": 8, "indexer_types": ["full", "shared", "full"], "max_position_embeddings": 128})");
+  const Model model = read_model(file);
+  const auto layers_named = [&](const char* name) {
+    std::vector<const Layer*> found;
+    for (const Layer& layer : model.layers) {
+      if (layer.name.ends_with(name)) found.push_back(&layer);
+    }
+    return found;
+  };
+  ASSERT_EQ(layers_named(".scores").size(), 3u);
+  for (const Layer* scores : layers_named(".scores")) {
+    EXPECT_EQ(scores->gemm->columns, 32);
+    EXPECT_DOUBLE_EQ(scores->gemm->attended, 1 - 31.0 / 256) << "the first tokens see fewer";
+  }
+  ASSERT_EQ(layers_named(".index_scores").size(), 2u);
+  const std::int64_t indexer = 24 * 2 * 8 + 64 * 8 + 2 * 8 + 64 * 2;
+  std::int64_t found = 0;
+  for (const char* name : {".index_query", ".index_key", ".index_weights"}) {
+    for (const Layer* layer : layers_named(name)) found += layer->parameters();
+  }
+  EXPECT_EQ(found, 2 * indexer);
+  EXPECT_EQ(layers_named(".index_scores").front()->forward_macs(), 128 * 128 * 2 * 8);
+  EXPECT_THAT(read_hugging_face(read_json(file), "config.json", 0).assumed,
+              testing::Contains(HasSubstr("sparse attention: a token reads 32 tokens")));
+  // As many tokens as it chooses: all are seen, and the indexer works nevertheless.
+  EXPECT_EQ(read_model(file, {{"tokens", 32}}).forward_macs() * 4,
+            read_model(file, {{"tokens", 128}}).forward_macs() - 2 * (128 - 32) * 128 * 2 * 8);
+}
+
+// Llama 4: three of four layers see the tokens of their chunk only.
+TEST_F(HuggingFace, ChunksHaveTheirPairsOfTokens) {
+  const std::string config = R"({"model_type": "llama4_text", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "num_local_experts": 4, "num_experts_per_tok": 1, "attention_chunk_size": 1024, "max_position_embeddings": 8192})";
+  const auto pairs = [&](std::int64_t tokens) {
+    std::vector<double> of_layers;
+    for (const Layer& layer : model(config, {{"tokens", tokens}}).layers) {
+      if (!layer.name.ends_with(".scores")) continue;
+      const Layer::Gemm& gemm = *layer.gemm;
+      of_layers.push_back(static_cast<double>(gemm.rows) * static_cast<double>(gemm.columns) * gemm.attended);
+    }
+    return of_layers;
+  };
+  const auto triangle = [](double tokens) { return tokens * (tokens + 1) / 2; };
+  EXPECT_EQ(pairs(1024), std::vector<double>(4, triangle(1024)));
+  for (const auto& [tokens, expected] :
+       std::map<std::int64_t, double>{{4096, 4 * triangle(1024)}, {2560, 2 * triangle(1024) + triangle(512)}}) {
+    const std::vector<double> found = pairs(tokens);
+    ASSERT_EQ(found.size(), 4u);
+    for (const std::size_t chunked : {0u, 1u, 2u}) EXPECT_NEAR(found[chunked], expected, 1e-3 * expected);
+    EXPECT_DOUBLE_EQ(found[3], triangle(static_cast<double>(tokens)));
+  }
 }
 
 TEST_F(HuggingFace, AVisionTowerIsCountedApart) {
