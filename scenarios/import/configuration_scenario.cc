@@ -127,7 +127,15 @@ class HuggingFaceScenario {
     if (!options_.precision.empty()) workload.set("precision", YamlMap().set("compute", options_.precision));
     workload.set("optimizer", optimizer);
     if (has_mesh_) workload.set("stack", YamlMap().set("accumulation", "in_products"));
-    if (!options_.dispatch.empty()) workload.set("experts", YamlMap().set("dispatch", options_.dispatch));
+    if (!options_.dispatch.empty()) {
+      YamlMap experts = YamlMap().set("dispatch", options_.dispatch);
+      const bool sends_once = options_.dispatch != "all_to_all";
+      if (sends_once && model_.groups > 0) {
+        experts.set("groups", YamlMap().set("of", model_.groups).set("used", model_.used_groups));
+      }
+      workload.set("experts", experts);
+    }
+    if (!model_.lora.empty()) workload.set("lora", model_.lora);
     if (options_.tensor > 1) workload.set("sequence_parallel", true);
     if (options_.recompute) workload.set("activation_checkpointing", true);
     return workload;

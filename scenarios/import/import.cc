@@ -143,6 +143,9 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   if (job.sequence_parallel) workload.set("sequence_parallel", true);
   if (job.overlaps_products) workload.set("overlap_products", true);
   const std::string recompute = options.recompute ? "true" : job.recompute;
+    if (job.expert_groups > 0) {
+      experts.set("groups", YamlMap().set("of", job.expert_groups).set("used", job.used_expert_groups));
+    }
   if (!recompute.empty()) workload.set("activation_checkpointing", recompute);
   if (job.offload.blocks > 0 || !job.offload.optimizer.empty()) {
     YamlMap offload;

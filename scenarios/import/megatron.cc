@@ -360,6 +360,8 @@ class MegatronReader {
     job_.dispatch = experts.dispatch;
     job_.capacity = experts.capacity;
     job_.expert_kernels = experts.kernels;
+    job_.expert_groups = experts.groups;
+    job_.used_expert_groups = experts.used_groups;
   }
 
   void read_precision() {

@@ -39,6 +39,8 @@ struct MegatronJob {
   bool reduces_in_f32 = true;    // gradients
   // Keys of workload.experts and the value of workload.stack.experts, as YAML; empty: none, the usual one.
   std::string dispatch{}, capacity{}, expert_kernels{};
+  std::int64_t expert_groups = 0, used_expert_groups = 0;  // to which routing is limited; 0: it is not
+  std::string lora{};  // the value of workload.lora, as YAML; empty: all parameters learn
   std::int64_t bucket_bytes = 0;
   std::map<std::string, std::string> nccl{};
   std::vector<std::string> assumed{};

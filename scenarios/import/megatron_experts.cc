@@ -37,6 +37,22 @@ MegatronExperts read_dispatched_experts(const Flags& flags, std::vector<std::str
   if (capacity > 0 && (capacity < 1 || flags.is_on("moe_pad_expert_input_to_capacity"))) {
     experts.capacity = fmt::format("{}", capacity);
   }
+  // All-to-all sends a copy for each expert, wherever these are.
+  if (!experts.dispatch.empty() && flags.is_on("moe_router_num_groups") && flags.is_on("moe_router_group_topk")) {
+    experts.groups = flags.number("moe_router_num_groups", 0);
+    experts.used_groups = flags.number("moe_router_group_topk", 0);
+    const std::int64_t all = flags.number("num_experts", 0);
+    if (experts.groups < 1 || all % experts.groups != 0) {
+      flags.fail("moe_router_num_groups", fmt::format("{} groups do not divide {} experts", experts.groups, all));
+    }
+    const std::int64_t used = flags.number("moe_router_topk", 2),
+                       in_groups = all / experts.groups * experts.used_groups;
+    if (experts.used_groups < 1 || experts.used_groups > experts.groups || in_groups < used) {
+      flags.fail("moe_router_group_topk",
+                 fmt::format("of {} groups of experts, {} do not have the {} that a token uses", experts.groups,
+                             experts.used_groups, used));
+    }
+  }
   experts.kernels = flags.is_on("use_transformer_engine_op_fuser") ? "fused"
                     : flags.is_on("moe_use_legacy_grouped_gemm")   ? "grouped"
                                                                    : "separate";

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <random>
 #include <set>
@@ -11,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "scenarios/import/base/input_file.h"
+#include "scenarios/reading/number_list.h"
 #include "scenarios/scenario/named_files.h"
 #include "topologies/base/portable_math.h"
 
@@ -36,40 +35,6 @@ std::vector<double> zipf(double exponent, std::int64_t experts) {
   return popularity;
 }
 
-// Reads numbers with white space or commas between them.
-std::vector<double> read_counts(const std::filesystem::path& path) {
-  const std::string text = InputFile(path).text();
-  constexpr std::string_view kBetween = " \t\r,";
-  std::vector<double> counts;
-  Diagnostics problems;
-  int line = 1;
-  std::size_t begin_of_line = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] == '\n') {
-      ++line;
-      begin_of_line = ++at;
-    } else if (kBetween.find(text[at]) != std::string_view::npos) {
-      ++at;
-    } else {
-      const std::size_t end = std::min(text.find_first_of(" \t\r,\n", at), text.size());
-      const std::string_view word = std::string_view(text).substr(at, end - at);
-      double count = 0;
-      const auto [read, error] = std::from_chars(word.data(), word.data() + word.size(), count);
-      const bool is_count =
-          error == std::errc{} && read == word.data() + word.size() && count >= 0 && count <= kMostCount;
-      if (!is_count) {
-        problems.add({path.string(), line, static_cast<int>(at - begin_of_line) + 1, "",
-                      fmt::format("expected how many rows an expert gets, found '{}'", word.substr(0, 40))});
-      }
-      counts.push_back(count);
-      at = end;
-    }
-  }
-  if (counts.empty()) problems.add({path.string(), 1, 1, "", "holds no numbers of rows"});
-  problems.throw_if_any();
-  return counts;
-}
-
 // Returns the numbers of experts that layers of the model have.
 std::set<std::int64_t> numbers_of_experts(const Model& model) {
   std::set<std::int64_t> numbers;
@@ -91,7 +56,9 @@ std::vector<double> read_popularity(const YamlReader& imbalance, const std::file
   if (counts.is_list()) {
     for (const YamlReader& count : counts.list()) popularity.push_back(count.number({.least = 0, .most = kMostCount}));
   } else if (const auto file = existing_file(counts, folder)) {
-    popularity = included(counts, [&] { return read_counts(*file); });
+    popularity = included(counts, [&] {
+      return read_number_list(*file, {.what = "how many rows an expert gets", .whole = "numbers of rows"});
+    });
   }
   if (popularity.empty() && !counts.is_list()) return {};  // of a file that could not be read
   const bool has_some = std::accumulate(popularity.begin(), popularity.end(), 0.0) > 0;
@@ -99,6 +66,41 @@ std::vector<double> read_popularity(const YamlReader& imbalance, const std::file
   counts.error(fmt::format("needs a number for each of the {} experts, not all of them 0; found {}", experts,
                            popularity.size()));
   return {};
+}
+
+// Reads what matters where a row goes to a device, or to a group of devices, once.
+void read_dispatched_rows(const YamlReader& map, ExpertSettings& experts) {
+  const YamlReader dtype = map.optional("dispatch_dtype"), groups = map.optional("groups");
+  experts.dispatches_bytes = dtype.one_of<bool>({{"dtype", false}, {"fp8", true}}, false);
+  constexpr std::int64_t kMostGroups = 16384;
+  if (groups) {
+    experts.groups.count = groups.required("of").whole_number(1, kMostGroups, 1);
+    experts.groups.used = groups.required("used").whole_number(1, kMostGroups, 1);
+  }
+  if (experts.dispatch != Dispatch::all_to_all) return;
+  constexpr const char* kProblem = "is for dispatch deepep and hybridep; all_to_all sends a copy for each expert";
+  if (experts.dispatches_bytes) dtype.error(kProblem);
+  if (groups) groups.error(kProblem);
+}
+
+void check_groups(const YamlReader& map, const RoutingGroups& groups, const Model& model) {
+  if (groups.used > groups.count) {
+    map.optional("used").error(fmt::format("is more than there are groups: {}", groups.count));
+    return;
+  }
+  for (const Layer& layer : model.layers) {
+    if (!layer.routing) continue;
+    const std::int64_t experts = layer.routing->experts;
+    if (experts % groups.count != 0) {
+      map.optional("of").error(
+          fmt::format("{} groups do not divide the {} experts around layer '{}'", groups.count, experts, layer.name));
+      return;
+    }
+    if (layer.routing->used <= experts / groups.count * groups.used) continue;
+    map.optional("used").error(fmt::format("{} of {} groups do not have the {} experts that layer '{}' uses",
+                                           groups.used, groups.count, layer.routing->used, layer.name));
+    return;
+  }
 }
 
 }  // namespace
@@ -116,6 +118,7 @@ void read_experts(const YamlReader& map, const std::filesystem::path& folder, La
   if (capacity && imbalance) {
     imbalance.error("changes nothing beside a capacity: every expert computes on as many rows as it has room for");
   }
+  read_dispatched_rows(map, experts);
   if (layers.model.layers.empty()) return;
   const std::set<std::int64_t> numbers = numbers_of_experts(layers.model);
   if (numbers.empty()) return map.error(fmt::format("model '{}' has no experts", layers.model.name));
@@ -123,6 +126,7 @@ void read_experts(const YamlReader& map, const std::filesystem::path& folder, La
     map.error(fmt::format("is for models whose files say `dispatch` and `combine` around experts; '{}' does not",
                           layers.model.name));
   }
+  if (experts.groups.count > 0) check_groups(map.optional("groups"), experts.groups, layers.model);
   if (imbalance && numbers.size() > 1) {
     imbalance.error(fmt::format("is for models whose layers have as many experts; '{}' has layers of {} and of {}",
                                 layers.model.name, *numbers.begin(), *numbers.rbegin()));

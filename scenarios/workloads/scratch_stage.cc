@@ -1,6 +1,7 @@
 #include "scenarios/workloads/scratch_stage.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -218,6 +219,16 @@ Exchanged ScratchStage::rows_of(std::int64_t elements, int parts) const {
           .part = memory_->rows ? memory_->rows.flat_slice(0, elements / parts) : Tensor()};
 }
 
+// As many elements as have the bytes of the rows on their way.
+Exchanged ScratchStage::rows_to_experts(std::int64_t elements) const {
+  const ExpertSettings& experts = settings_.experts;
+  if (!experts.dispatches_bytes) return rows_of(elements, 1);
+  const auto element_bytes = static_cast<double>(size_of(settings_.storage()));
+  const double share = dispatched_bytes(experts, element_bytes) / element_bytes;
+  const std::int64_t parts = part_.division.expert;
+  return rows_of(std::llround(static_cast<double>(elements / parts) * share) * parts, 1);
+}
+
 Exchanged ScratchStage::operands(Exchange exchange, std::size_t layer, const Pass& pass) {
   const LayerExchanges& exchanges = work_of(pass.examples).exchanges[layer];
   const int tensor = part_.division.tensor, context = part_.division.context;
@@ -233,11 +244,13 @@ Exchanged ScratchStage::operands(Exchange exchange, std::size_t layer, const Pas
     case Exchange::input_gradient:
       return rows_of(exchanges.summed_gradient, tensor);
     case Exchange::tokens_to_experts:
+      return rows_to_experts(exchanges.dispatched);
     case Exchange::gradients_from_experts:
       return rows_of(exchanges.dispatched, 1);
     case Exchange::tokens_from_experts:
-    case Exchange::gradients_to_experts:
       return rows_of(exchanges.combined, 1);
+    case Exchange::gradients_to_experts:
+      return rows_to_experts(exchanges.combined);
     case Exchange::keys:
     case Exchange::keys_again:
     case Exchange::key_gradients:

@@ -63,6 +63,7 @@ class ScratchStage final : public StageModel {
   bool adds_in_products() const;
   double added_bytes(const Layer& layer) const;
   Exchanged rows_of(std::int64_t elements, int parts) const;
+  Exchanged rows_to_experts(std::int64_t elements) const;
 
   std::vector<std::uint8_t> has_quantised_weights_{};  // whether, of each layer in this step
   LayersSettings settings_;

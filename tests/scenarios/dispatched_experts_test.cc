@@ -54,6 +54,34 @@ TEST(PartsUsed, AreThoseOfDrawingWithoutReplacement) {
   EXPECT_NEAR(parts_used(128, 8, 8), 5.33, 0.01);
 }
 
+// With DeepSeek-V3's limit: 8 of 256 experts, all of them in 4 of 8 groups of 32.
+TEST(PartsUsed, AreThoseOfTheChosenGroups) {
+  const RoutingGroups groups{.count = 8, .used = 4};
+  EXPECT_DOUBLE_EQ(parts_used(256, 8, 1, groups), 1);
+  // A machine has a group: half of the groups are chosen, and one of them is missed with C(96, 8) / C(128, 8).
+  double missed = 1;
+  for (int i = 0; i < 8; ++i) missed *= (96.0 - i) / (128.0 - i);
+  EXPECT_NEAR(parts_used(256, 8, 8, groups), 8 * 0.5 * (1 - missed), 1e-12);
+  EXPECT_NEAR(parts_used(256, 8, 8, groups), 3.63, 0.01);
+  EXPECT_NEAR(parts_used(256, 8, 8), 5.29, 0.01) << "without the limit";
+  // Two groups in a part: both, one or none of them are chosen.
+  const auto miss = [](double of_part) {
+    double probability = 1;
+    for (int i = 0; i < 8; ++i) probability *= (128 - of_part - i) / (128.0 - i);
+    return probability;
+  };
+  const double both = 4.0 / 8 * 3 / 7, one = 2 * 4.0 / 8 * 4 / 7;
+  EXPECT_NEAR(parts_used(256, 8, 4, groups), 4 * (both * (1 - miss(64)) + one * (1 - miss(32))), 1e-12);
+  // A quarter of a group in each part.
+  EXPECT_NEAR(parts_used(256, 8, 32, groups), 32 * 0.5 * (1 - miss(8)), 1e-12);
+  // All groups: no limit. As many experts as the chosen groups have: all of these.
+  EXPECT_NEAR(parts_used(256, 8, 8, {.count = 8, .used = 8}), parts_used(256, 8, 8), 1e-12);
+  EXPECT_NEAR(parts_used(8, 4, 4, {.count = 4, .used = 2}), 2, 1e-12);
+  // Parts that groups do not divide: 6 experts, 2 of 3 groups of two, all four used, halves of three experts.
+  EXPECT_NEAR(parts_used(6, 4, 2, {.count = 3, .used = 2}), 2, 1e-12);
+  EXPECT_NEAR(parts_used(6, 1, 2, {.count = 3, .used = 1}), 1, 1e-12);
+}
+
 TEST(FullestDevice, HasThePopularExperts) {
   EXPECT_DOUBLE_EQ(fullest_device({}, 8, 4), 1);
   EXPECT_DOUBLE_EQ(fullest_device({.popularity = {1, 2, 3, 4}}, 4, 2), 7.0 / 5);
@@ -154,6 +182,33 @@ TEST(Stacks, MayBeAsSlowAsTheirHost) {
   EXPECT_LT(fast, 10e6);
   EXPECT_GE(slow, 2 * 10e6);
   EXPECT_LE(slow, 2 * 10e6 + fast);
+}
+
+// Rows, and the gradients of what experts made of them, go as bytes with a scale for 128 of them, and come back in f16.
+TEST(DispatchedExperts, GoAsBytesAndComeBackAsTheyAre) {
+  const auto bytes = [](const std::string& experts) {
+    std::vector<double> of_exchanges;
+    for (const Record& one : records_of(run_experts(experts), "all_to_all")) of_exchanges.push_back(one.bytes);
+    return of_exchanges;
+  };
+  const std::vector<double> plain = bytes("{dispatch: deepep}"), fp8 = bytes("{dispatch: deepep, dispatch_dtype: fp8}");
+  ASSERT_EQ(plain.size(), 4U * 2);
+  ASSERT_EQ(fp8.size(), plain.size());
+  std::vector<int> smaller;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    if (fp8[i] == plain[i]) continue;
+    EXPECT_NEAR(fp8[i], plain[i] * (1 + 4.0 / 128) / 2, 4 * 2);
+    smaller.push_back(static_cast<int>(i));
+  }
+  EXPECT_EQ(smaller.size(), plain.size() / 2) << "one way of each pass";
+}
+
+// Two of four groups of two experts: a device with a group gets a row only where that group is chosen.
+TEST(DispatchedExperts, OfSomeGroupsGoToFewerDevices) {
+  const double share = parts_used(8, 2, 4, {.count = 4, .used = 1}) / 2;
+  EXPECT_DOUBLE_EQ(share, 0.5);
+  EXPECT_NEAR(bytes_of_exchange(run_experts("{dispatch: deepep, groups: {of: 4, used: 1}}")), share * kAllCopies,
+              4 * 2);
 }
 
 }  // namespace

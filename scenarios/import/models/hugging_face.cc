@@ -167,6 +167,7 @@ class Reader {
     set_name(config, type);
     set_tokens(config, kUsualTokens);
     note_predicting_layers(config);
+    read_groups(config);
     if (config.has({"quantization_config"})) {
       model_.assumed.emplace_back("quantization_config is left out: --precision says in which type products run");
     }
@@ -181,6 +182,16 @@ class Reader {
     if (has_linear)
       model_.assumed.emplace_back("linear attention takes the time of its products and of two passes over its state");
     note_unused(config);
+  }
+
+  // Where each token's experts are within some groups, those of DeepSeek's first models by greedy choice excepted.
+  void read_groups(const ConfigValues& config) {
+    const std::int64_t groups = config.count({"n_group", "num_expert_group"}, 0);
+    const std::int64_t used = config.count({"topk_group"}, 0);
+    if (groups > 1 && used > 0 && used < groups && config.text({"topk_method"}) != "greedy") {
+      model_.groups = groups;
+      model_.used_groups = used;
+    }
   }
 
   void note_sparse_attention() {

@@ -13,10 +13,12 @@ namespace tandem {
 
 struct HuggingFaceModel {
   TransformerSpec spec;
-  std::string architecture;                 // its `model_type`
-  std::string dtype;                        // "bf16", or empty where the file says nothing
-  std::optional<TransformerSpec> vision{};  // a tower beside the language model
-  std::vector<std::string> assumed{};       // sentences
+  std::string lora{};                        // the value of workload.lora, as YAML; empty: all parameters learn
+  std::string architecture;                  // its `model_type`
+  std::int64_t groups = 0, used_groups = 0;  // of experts, to which routing is limited; 0: it is not
+  std::string dtype;                         // "bf16", or empty where the file says nothing
+  std::optional<TransformerSpec> vision{};   // a tower beside the language model
+  std::vector<std::string> assumed{};        // sentences
 };
 
 // How the assumption begins that blocks which predict further tokens are left out.

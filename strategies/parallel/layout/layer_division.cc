@@ -201,7 +201,7 @@ Layer layer_of_tokens(const Layer& layer, int parts) {
 Layer layer_of_experts(const Layer& layer, const ExpertSettings& settings, int parts) {
   Layer part = layer;
   if (part.routing) {
-    part.elementwise->forward_passes = passes_of(*part.routing, settings.dispatch, parts);
+    part.elementwise->forward_passes = passes_of(*part.routing, settings, parts);
     part.elementwise->backward_passes = part.elementwise->forward_passes;
   }
   if (!has_experts(layer)) return part;

@@ -18,7 +18,8 @@ std::int64_t exchanged_with_experts(std::int64_t elements, const std::optional<L
   double copies = 1;
   if (routing && division.experts.dispatch != Dispatch::all_to_all) {
     const int parts = division.expert_groups > 1 ? division.expert_groups : division.expert;
-    copies = parts_used(routing->experts, routing->used, parts) / static_cast<double>(routing->used);
+    copies = parts_used(routing->experts, routing->used, parts, division.experts.groups) /
+             static_cast<double>(routing->used);
   }
   return next_multiple(std::llround(static_cast<double>(elements) * copies), division.expert);
 }

@@ -89,6 +89,43 @@ TEST_F(BridgeConfig, ExpertsWindowsAndLayoutsAreThoseOfTheModel) {
   EXPECT_EQ(have_experts, (std::vector{false, true, true, true}));
 }
 
+// LoRA as megatron.bridge.peft.lora has it: the joined products of Megatron-LM have one A each.
+TEST_F(BridgeConfig, AdaptersAreThoseOfItsSection) {
+  const auto peft = [](const std::string& modules) {
+    return "peft:\n  _target_: megatron.bridge.peft.lora.LoRA\n  alpha: 32\n  dim: 16\n  dropout: 0.1\n"
+           "  target_modules:\n" +
+           modules;
+  };
+  const Scenario scenario = scenario_of(config("", peft("  - linear_qkv\n  - linear_proj\n  - linear_fc1\n")));
+  const Model& model = std::get<LayersSettings>(scenario.workload.kind).model;
+  EXPECT_EQ(model.parameters(), 4 * 16 * ((32 + 32 + 16 + 16) + (32 + 32) + (32 + 2 * 48)));
+  EXPECT_THAT(scenario.notes, Contains("not modelled: peft.dropout 0.1: adapters read their input as it is"));
+  EXPECT_EQ(job_of(config("", "peft: null\n")).lora, "");
+  EXPECT_EQ(refusal([&] { scenario_of(config("", peft("  - linear_xyz\n"))); }),
+            "run_config.yaml:35:3: --peft-target-modules: the model has no dense layer 'linear_xyz'");
+  EXPECT_THAT(refusal([&] { scenario_of(config("", "peft:\n  _target_: megatron.bridge.peft.dora.DoRA\n")); }),
+              HasSubstr("'DoRA' is not modelled; LoRA is"));
+}
+
+TEST_F(BridgeConfig, RoutingMayBeLimitedToGroupsOfExperts) {
+  const auto experts = [](int groups, int used) {
+    return "  num_moe_experts: 8\n  moe_router_topk: 2\n  moe_ffn_hidden_size: 16\n  expert_model_parallel_size: 4\n"
+           "  moe_router_num_groups: " +
+           std::to_string(groups) + "\n  moe_router_group_topk: " + std::to_string(used) + "\n";
+  };
+  const std::string flex = "  moe_token_dispatcher_type: flex\n  moe_flex_dispatcher_backend: deepep\n";
+  const Scenario scenario = scenario_of(config(experts(4, 2) + flex));
+  const RoutingGroups& groups = std::get<LayersSettings>(scenario.workload.kind).experts.groups;
+  EXPECT_EQ(groups.count, 4);
+  EXPECT_EQ(groups.used, 2);
+  EXPECT_EQ(job_of(config(experts(4, 2))).expert_groups, 0) << "all-to-all sends a copy for each expert";
+  EXPECT_EQ(refusal([&] { job_of(config(experts(3, 1) + flex)); }),
+            "run_config.yaml:27:3: --moe-router-num-groups: 3 groups do not divide 8 experts");
+  EXPECT_EQ(
+      refusal([&] { job_of(config(experts(8, 1) + flex)); }),
+      "run_config.yaml:28:3: --moe-router-group-topk: of 8 groups of experts, 1 do not have the 2 that a token uses");
+}
+
 TEST_F(BridgeConfig, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(refusal([&] { job_of(config("  moe_layer_freq: 0\n  pipeline_model_parallel_size: none\n")); }),
             "run_config.yaml:24:3: --pipeline-model-parallel-size: expected a whole number, found 'none'");

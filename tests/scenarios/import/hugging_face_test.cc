@@ -313,6 +313,28 @@ TEST_F(HuggingFace, RowsReachExpertsAsAsked) {
   EXPECT_THAT(refused(file, {.dispatch = "deepep"}), HasSubstr("--dispatch is for --strategy mesh"));
 }
 
+// DeepSeek v3: a token's experts are in at most four of eight groups.
+TEST_F(HuggingFace, RoutingIsLimitedToGroupsOfExperts) {
+  const auto config = [&](const std::string& more) {
+    return write("config.json", R"({"model_type": "deepseek_v3", "hidden_size": 64, "intermediate_size": 96,
+      "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "kv_lora_rank": 16, "qk_nope_head_dim": 12,
+      "qk_rope_head_dim": 4, "v_head_dim": 8, "n_routed_experts": 16, "num_experts_per_tok": 4,
+      "moe_intermediate_size": 32, "max_position_embeddings": 32)" +
+                                    more + "}");
+  };
+  const auto groups = [&](const std::string& more, const std::string& dispatch) {
+    const auto file = config(more);
+    const Imported imported = import_file(file, {.dispatch = dispatch, .expert = 4}, "");
+    const Scenario scenario = parse_scenario(imported.scenario, file.string());
+    return std::get<LayersSettings>(scenario.workload.kind).experts.groups;
+  };
+  const std::string limit = R"(, "n_group": 8, "topk_group": 4)";
+  EXPECT_EQ(groups(limit, "deepep").count, 8);
+  EXPECT_EQ(groups(limit, "deepep").used, 4);
+  EXPECT_EQ(groups(limit, "all_to_all").count, 0) << "a copy for each expert, wherever it is";
+  EXPECT_EQ(groups(R"(, "n_group": 1, "topk_group": 1)", "deepep").count, 0);
+}
+
 TEST_F(HuggingFace, AMeshHasWhatIsLeftOfTheDevicesAsReplicas) {
   const auto file = write("config.json", kSmall);
   const auto mesh_of = [&](const ImportChoices& choices) {
