@@ -49,6 +49,7 @@ class MemoryModel {
     MemoryNeed need{.input = kBuffers * examples * layers_.model.input_elements * bytes_of(storage_)};
     const std::int64_t parameters = layers_.model.parameters();
     add_parameters(need, parameters, parameter_type_, job_.servers == 0);
+    need.parameters += layers_.model.frozen_parameters() * bytes_of(storage_);
     const std::int64_t bucket = largest_bucket(layers_.model.layers, layers_.bucket_bytes, bytes_of(parameter_type_));
     if (replicas > 1) need.buckets = kBuffers * std::min(bucket, parameters) * bytes_of(parameter_type_);
     add_passes(share, need);
@@ -130,6 +131,11 @@ class MemoryModel {
     MemoryNeed need{
         .buckets = share.reduced_together * bytes_of(parameter_type_) + share.sent_together * bytes_of(storage_),
         .input = kBuffers * share.input * bytes_of(storage_)};
+    std::int64_t frozen = 0;
+    for (const DeviceShare::Stage& stage : share.stages) {
+      for (const Layer& layer : stage.layers) frozen += layer.frozen_parameters();
+    }
+    need.parameters += rounded_up(frozen, share.parameters.front().parts) * bytes_of(storage_);
     bool has_pieces = false;  // whose copies for kernels are whole, in buckets
     for (const DeviceShare::Parameters& parameters : share.parameters) {
       has_pieces = has_pieces || parameters.parts > 1;

@@ -15,6 +15,7 @@
 #include "scenarios/run/system_text.h"
 #include "scenarios/run/unused_keys.h"
 #include "scenarios/scenario/labelled_rows.h"
+#include "strategies/model/lora.h"
 
 namespace tandem {
 namespace {
@@ -123,8 +124,8 @@ double peak_of(const Job& job, DType dtype) {
 std::optional<ModelWork> work_of(const Job& job) {
   if (job.layers == nullptr) return std::nullopt;
   const LayersSettings* layers = job.layers;
-  constexpr double kFlopsOfMac = 2, kPasses = 3;  // the backward pass has two products for each one of the forward pass
-  return ModelWork{.flops_per_unit = kPasses * kFlopsOfMac * static_cast<double>(layers->model.forward_macs()),
+  constexpr double kFlopsOfMac = 2;
+  return ModelWork{.flops_per_unit = kFlopsOfMac * training_macs(layers->model),
                    .tokens_per_unit = tokens_of(layers->model),
                    .devices = static_cast<int>(job.devices),
                    .peak_flops_per_s = peak_of(job, layers->dtype),

@@ -98,7 +98,9 @@ std::string why_bucket(const Run& run) {
 std::string why_overlap(const Run& run) {
   const bool is_one_bucket =
       !run.job.layers->variables_are_tensors && fits_in_bucket(*run.job.layers, run.job.layers->bucket_bytes);
-  const bool ends_with_gradients = run.job.layers->model.layers.front().parameters() > 0;
+  const Layer& first = run.job.layers->model.layers.front();
+  // A frozen model has no backward pass before its first gradients.
+  const bool ends_with_gradients = first.is_frozen || first.parameters() > 0;
   if (is_one_bucket && ends_with_gradients)
     return "all gradients fill less than one bucket, which the last one completes";
   if (run.job.servers > 0) return "";

@@ -96,6 +96,18 @@ std::int64_t quantised_bytes(std::int64_t elements, const ActivationSettings& se
   TANDEM_UNREACHABLE("a type of operands");
 }
 
+// Returns the bytes that an adapter keeps for its gradients: what the layer reads, unless an adapter of a neighbour
+// that reads the same keeps it, and the result of its first product.
+std::int64_t kept_by_adapter(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
+  const Layer& layer = layers[index];
+  if (layer.adapter_rank == 0) return 0;
+  std::int64_t elements = layer.shares_adapter ? 0 : layer.gemm->count * layer.gemm->rows * layer.adapter_rank;
+  bool is_kept = false;
+  for (std::size_t i = index; shares_input(layers, i); --i) is_kept = is_kept || layers[i - 1].adapter_rank > 0;
+  if (!is_kept) elements += kept_input_elements(layer, settings);
+  return elements * element_bytes_of(settings);
+}
+
 // Returns the bytes of what a layer reads for one example, and of what its attention keeps of keys and values.
 std::int64_t kept_input(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
   const Layer& layer = layers[index];
@@ -103,6 +115,7 @@ std::int64_t kept_input(std::span<const Layer> layers, std::size_t index, const 
   if (!settings.keeps_scores && layer.scores == Layer::Scores::read) {
     return key_elements(layer) / settings.key_parts * element_bytes;  // without the scores
   }
+  if (layer.is_frozen && layer.gemm && !layer.gemm->batched) return kept_by_adapter(layers, index, settings);
   if (!layer.gemm || shares_input(layers, index)) return 0;
   const bool is_quantised = settings.quantised != Quantised::none && layer.can_be_quantised();
   const std::int64_t elements = kept_input_elements(layer, settings);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strategies/model/lora.h"
+
 namespace tandem {
 namespace {
 
@@ -121,6 +123,7 @@ void LayerKernels::add_operations(const Layer& layer, bool forward, std::vector<
   double bytes = 0;
   int launches = 0;
   for (const Pointwise operation : layer.then) {
+    if (!forward && layer.is_frozen && operation == Pointwise::bias) continue;
     const PointwiseTraffic both = is_of_experts(layer) ? traffic_of_experts(operation, stack_, layer.gemm->experts)
                                                        : traffic_of(operation, stack_, is_attention);
     const Traffic& traffic = forward ? both.forward : both.backward;
@@ -150,7 +153,8 @@ std::vector<LayerKernel> LayerKernels::backward(const Layer& layer, bool with_in
   if (batch_ == 0) return kernels;
   add_operations(layer, false, kernels);
   if (layer.elementwise) add_passes(layer, layer.elementwise->backward_passes, kernels);
-  if (layer.embedding) {  // the gradient of the table is set to zero, then rows are added to some of it
+  // The gradient of the table is set to zero, then rows are added to some of it.
+  if (layer.embedding && !layer.is_frozen) {
     const auto elements = static_cast<double>(3 * batch_ * layer.output_elements());
     const auto table = static_cast<double>(layer.embedding->entries * layer.embedding->columns);
     kernels.push_back(memory(layer.name + " gradient", (elements + table) * element_bytes_, 2));
@@ -161,10 +165,54 @@ std::vector<LayerKernel> LayerKernels::backward(const Layer& layer, bool with_in
     if (is_in_flash_attention(layer) && layer.scores == Layer::Scores::made) {
       kernels.push_back(product(layer, Part::product));
     }
-    kernels.push_back(product(layer, Part::weight_gradient));
+    if (!layer.is_frozen || layer.gemm->batched) kernels.push_back(product(layer, Part::weight_gradient));
     if (with_input) kernels.push_back(product(layer, Part::input_gradient));
   }
   return kernels;
+}
+
+LayerKernel LayerKernels::down(const Layer& layer, Part part) const {
+  LayerKernel kernel = product(down_adapter(layer), part);
+  kernel.of = LayerKernel::Of::down_adapter;
+  return kernel;
+}
+
+LayerKernel LayerKernels::up(const Layer& layer, Part part, int row_parts) const {
+  LayerKernel kernel = product(up_adapter(layer, row_parts), part);
+  kernel.of = LayerKernel::Of::up_adapter;
+  return kernel;
+}
+
+// Reads both and writes one.
+LayerKernel LayerKernels::sum(const std::string& name, std::int64_t elements) const {
+  constexpr double kPasses = 3;
+  LayerKernel kernel = memory(name, kPasses * static_cast<double>(batch_ * elements) * element_bytes_, 1);
+  kernel.has_wide_loads = true;
+  return kernel;
+}
+
+std::vector<LayerKernel> LayerKernels::adapter_forward(const Layer& layer, int row_parts) const {
+  std::vector<LayerKernel> kernels;
+  if (batch_ == 0 || layer.adapter_rank == 0) return kernels;
+  if (!layer.shares_adapter) kernels.push_back(down(layer, Part::product));
+  kernels.push_back(up(layer, Part::product, row_parts));
+  kernels.push_back(sum(layer.name + " adapter sum", layer.output_elements() / row_parts));
+  return kernels;
+}
+
+std::vector<LayerKernel> LayerKernels::adapter_weights(const Layer& layer, int row_parts) const {
+  std::vector<LayerKernel> kernels;
+  if (batch_ == 0 || layer.adapter_rank == 0) return kernels;
+  kernels.push_back(up(layer, Part::weight_gradient, row_parts));
+  kernels.push_back(up(layer, Part::input_gradient, row_parts));
+  if (!layer.shares_adapter) kernels.push_back(down(layer, Part::weight_gradient));
+  return kernels;
+}
+
+std::vector<LayerKernel> LayerKernels::adapter_input(const Layer& layer) const {
+  if (batch_ == 0 || layer.adapter_rank == 0 || layer.shares_adapter) return {};
+  return {down(layer, Part::input_gradient),
+          sum(layer.name + " adapter sum gradient", layer.gemm->rows * layer.gemm->depth)};
 }
 
 }  // namespace tandem

@@ -17,7 +17,10 @@ namespace tandem {
 struct LayerKernel {
   // table_gradient: of an embedding, which moves memory, too.
   enum class Part : std::uint8_t { product, weight_gradient, input_gradient, table_gradient, memory };
+  // The layer itself, or one of the products of its adapter.
+  enum class Of : std::uint8_t { layer, down_adapter, up_adapter };
   Part part = Part::memory;
+  Of of = Of::layer;
   Name name;
   KernelShape shape{};          // of a product or convolution
   std::optional<DType> rate{};  // of a product whose operands are quantised
@@ -40,6 +43,12 @@ class LayerKernels {
   std::vector<LayerKernel> forward(const Layer& layer) const;
   // `with_input` is false for the first layer, whose input needs no gradient.
   std::vector<LayerKernel> backward(const Layer& layer, bool with_input) const;
+  // The kernels of a layer's adapter, of those that have one: its products and the sum with the layer's own result; the
+  // gradients of its parameters; and its part of the gradient of the input. `row_parts`: devices that divide the rows
+  // of the result.
+  std::vector<LayerKernel> adapter_forward(const Layer& layer, int row_parts) const;
+  std::vector<LayerKernel> adapter_weights(const Layer& layer, int row_parts) const;
+  std::vector<LayerKernel> adapter_input(const Layer& layer) const;
 
  private:
   LayerKernel product(const Layer& layer, LayerKernel::Part part) const;
@@ -49,6 +58,9 @@ class LayerKernels {
   AttentionShape attention(const Layer& layer, LayerKernel::Part part) const;
   ProductShape matrix_product(const Layer::Gemm& gemm, LayerKernel::Part part) const;
   LayerKernel memory(const std::string& name, double bytes, int kernels) const;
+  LayerKernel down(const Layer& layer, LayerKernel::Part part) const;
+  LayerKernel up(const Layer& layer, LayerKernel::Part part, int row_parts) const;
+  LayerKernel sum(const std::string& name, std::int64_t elements) const;
   void add_passes(const Layer& layer, double passes, std::vector<LayerKernel>& kernels) const;
   void add_operations(const Layer& layer, bool forward, std::vector<LayerKernel>& kernels) const;
 

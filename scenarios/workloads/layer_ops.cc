@@ -171,21 +171,21 @@ double update_bytes(Optimizer optimizer, bool is_half) {
 
 namespace {
 
-// Returns how many bytes of an element kernels read and write that find the scales and write two copies. A scale for
+// Returns how many bytes of an element kernels read and write that find the scales and write copies. A scale for
 // the tensor needs a pass over it before; one from earlier steps does not (Transformer Engine, docs/features: FP8
 // Current Scaling and FP8 Delayed Scaling). Blocks stay on the chip between the two; rows do, but columns need the
 // pass.
-double scaled_bytes(ScalingRecipe recipe, double from, double to) {
+double scaled_bytes(ScalingRecipe recipe, double from, double to, int copies) {
   constexpr double kScaleBytes = 4.0 / 128;
   switch (recipe) {
     case ScalingRecipe::tensorwise:
-      return 2 * from + 2 * to;
+      return 2 * from + copies * to;
     case ScalingRecipe::delayed:
-      return from + 2 * to;
+      return from + copies * to;
     case ScalingRecipe::rowwise:
-      return 3 * from + 2 * to;
+      return (copies > 1 ? 3 : 2) * from + copies * to;
     case ScalingRecipe::blockwise:
-      return from + 2 * (to + kScaleBytes);
+      return from + copies * (to + kScaleBytes);
   }
   TANDEM_UNREACHABLE("a recipe");
 }
@@ -193,11 +193,12 @@ double scaled_bytes(ScalingRecipe recipe, double from, double to) {
 }  // namespace
 
 // With a scale for each tensor, one read is counted. Other recipes have the share of those bytes that they have of all.
-LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DType to, ScalingRecipe recipe) {
+LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DType to, ScalingRecipe recipe,
+                         int copies) {
   const auto read = static_cast<double>(size_of(from)), written = operand_bytes(to);
-  double bytes = read + 2 * written;
+  double bytes = read + copies * written;
   if (recipe != ScalingRecipe::tensorwise) {
-    bytes *= scaled_bytes(recipe, read, written) / scaled_bytes(ScalingRecipe::tensorwise, read, written);
+    bytes *= scaled_bytes(recipe, read, written, copies) / scaled_bytes(ScalingRecipe::tensorwise, read, written, copies);
   }
   return {.name = name, .bytes = bytes * static_cast<double>(elements), .has_wide_loads = true};
 }

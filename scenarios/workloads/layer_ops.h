@@ -61,8 +61,10 @@ void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, 
 // where parameters are used in half precision, their copies.
 LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType used, DType stored);
 
-// Returns the kernel that quantises elements of `from`, with a second copy for the product that reads them transposed.
-LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DType to, ScalingRecipe recipe);
+// Returns the kernel that quantises elements of `from`: usually with a second copy for the product that reads them
+// transposed.
+LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DType to, ScalingRecipe recipe,
+                         int copies = 2);
 // Returns the kernel that copies quantised elements into another order.
 LayerKernel transposition(const Name& name, std::int64_t elements, DType type);
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
+#include "strategies/model/lora.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -54,7 +56,7 @@ ScratchStage::ScratchStage(const LayersSettings& settings, const StagePart& part
   work_of(part.examples);
 }
 
-// Weights are quantised once in a step or, where they arrive anew, in each pass.
+// Weights are quantised once in a step or, where they arrive anew, in each pass; frozen ones before the first step.
 void ScratchStage::begin_step(const Batch& /*batch*/) {
   has_quantised_weights_.assign(layers_.size(), 0);
 }
@@ -84,10 +86,33 @@ void ScratchStage::add_host_time(std::size_t layer, LayerKernelsByWork& kernels)
   const auto products =
       std::ranges::count_if(layers_, [&](const Layer& other) { return other.block == part.block && other.gemm; });
   const double of_pass_s = settings_.stack.block_host_s / 2 / static_cast<double>(products);
-  for (const Work work : {Work::product, Work::weight_gradient}) {
+  const Work backward = kernels[index_of(Work::weight_gradient)].empty() ? Work::input_gradient : Work::weight_gradient;
+  for (const Work work : {Work::product, backward}) {
     std::vector<LayerKernel>& some = kernels[index_of(work)];
     if (!some.empty()) some.front().issue_s += of_pass_s;
   }
+}
+
+// With sequence parallelism, what the first products of an adapter make is summed with the layer's own output, and each
+// device does the rest for its rows of the sum.
+int ScratchStage::row_parts_of_adapter(const Layer& part) const {
+  return part_.division.divides_rows && sums_output(part) ? part_.division.tensor : 1;
+}
+
+// Adapters compute in the type of the activations. Where nothing learns up to a layer, it has no backward pass.
+void ScratchStage::add_adapter(std::size_t layer, const LayerKernels& kernels, bool with_input_gradient,
+                               LayerKernelsByWork& all) const {
+  const Layer& part = layers_[layer];
+  const auto add = [&all](Work work, std::vector<LayerKernel> more) {
+    std::ranges::move(more, std::back_inserter(all[index_of(work)]));
+  };
+  const int row_parts = row_parts_of_adapter(part);
+  add(Work::product, kernels.adapter_forward(part, row_parts));
+  add(Work::weight_gradient, kernels.adapter_weights(part, row_parts));
+  if (with_input_gradient) add(Work::input_gradient, kernels.adapter_input(part));
+  if (learns_until(settings_.model.layers, part_.first + layer)) return;
+  for (const Work work : {Work::operations_gradient, Work::product_again, Work::weight_gradient, Work::input_gradient})
+    all[index_of(work)].clear();
 }
 
 // The first kernel is the product or the lookup. With sequence parallelism, what follows a sum is done to the device's
@@ -108,10 +133,11 @@ ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, con
       all[index_of(tandem::work_of(kernel.part))].push_back(kernel);
     }
   };
-  if (exchanges.gathered_gradient == 0) {
+  if (!part_.division.divides_rows || !sums_output(part)) {
     add_forward(kernels.forward(part));
     add_backward(kernels.backward(part, exchanges.with_input_gradient));
     quantise(layer, kernels, all);
+    add_adapter(layer, kernels, exchanges.with_input_gradient, all);
     return all;
   }
   Layer product = part;
@@ -122,6 +148,7 @@ ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, con
   add_backward(kernels.backward(operations, false));
   add_backward(kernels.backward(product, exchanges.with_input_gradient));
   quantise(layer, kernels, all);
+  add_adapter(layer, kernels, exchanges.with_input_gradient, all);
   return all;
 }
 
@@ -140,8 +167,10 @@ void ScratchStage::quantise(std::size_t layer, const LayerKernels& kernels, Laye
     }
   }
   const Name name(part.name + " quantise");
+  // Without gradients of weights, nothing reads a transposed copy.
+  const int copies = part.is_frozen ? 1 : 2;
   const auto quantised = [&](std::int64_t elements) {
-    LayerKernel kernel = quantisation(name, elements, from, to, settings_.recipe);
+    LayerKernel kernel = quantisation(name, elements, from, to, settings_.recipe, copies);
     kernel.issue_s = kernels.issue_s();
     return kernel;
   };
@@ -163,7 +192,7 @@ bool ScratchStage::adds_in_products() const {
 
 // Gradients have the type of the parameters, a product's result that of the activations.
 double ScratchStage::added_bytes(const Layer& layer) const {
-  if (!adds_in_products()) return 0;
+  if (!adds_in_products() || layer.is_frozen) return 0;
   const auto added = static_cast<double>(2 * size_of(settings_.parameter_type()));
   return static_cast<double>(layer.weights()) * (added - static_cast<double>(size_of(settings_.storage())));
 }
@@ -188,17 +217,17 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
   if (work == Work::loss_sums || work == Work::loss) return;
   const Layer& part = layers_[layer];
   if (work == Work::accumulation) {
-    const std::int64_t added = adds_in_products() ? part.weights() : 0;
+    const std::int64_t added = adds_in_products() && !part.is_frozen ? part.weights() : 0;
     return launch_memory(stream, accumulation(part.parameters() - added, settings_.parameter_type()), tensors.gradients,
                          tensors.gradients);
   }
   const bool has_own_type = settings_.parameter_type() == settings_.storage();
   Scratch scratch = memory_->operands;
-  if (part.has_weights() && tensors.parameters && is_aligned_for(device_, tensors.parameters))
-    scratch.right = tensors.parameters;
-  Tensor of_weights = part.has_weights() && has_own_type ? tensors.gradients : Tensor();
+  const bool learns = part.has_weights() && !part.is_frozen;
+  if (learns && tensors.parameters && is_aligned_for(device_, tensors.parameters)) scratch.right = tensors.parameters;
+  Tensor of_weights = learns && has_own_type ? tensors.gradients : Tensor();
   if (of_weights && !is_aligned_for(device_, of_weights)) of_weights = memory_->operands.right;
-  const bool is_quantised = settings_.quantised != Quantised::none && part.can_be_quantised();
+  const bool is_quantised = settings_.quantised != Quantised::none && part.can_be_quantised() && !part.is_frozen;
   if (work == Work::product && is_quantised && std::exchange(has_quantised_weights_[layer], 1) == 0) {
     // Those that were gathered as bytes lack their transposed copy only.
     const Name name(part.name + (settings_.gathers_quantised ? " transpose weights" : " quantise weights"));
@@ -210,7 +239,13 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
   }
   const LayerOps ops(stream, part, pass.examples, settings_.dtype);
   for (const LayerKernel& kernel : work_of(pass.examples).kernels[layer][index_of(work)]) {
-    ops.launch(kernel, scratch, of_weights, !pass.is_first);
+    if (kernel.of == LayerKernel::Of::layer) {
+      ops.launch(kernel, scratch, of_weights, !pass.is_first);
+      continue;
+    }
+    const Layer adapter =
+        kernel.of == LayerKernel::Of::down_adapter ? down_adapter(part) : up_adapter(part, row_parts_of_adapter(part));
+    LayerOps(stream, adapter, pass.examples, settings_.dtype).launch(kernel, memory_->operands);
   }
 }
 

@@ -59,6 +59,9 @@ class ScratchStage final : public StageModel {
   const PassWork& work_of(std::int64_t examples);
   LayerKernelsByWork kernels_of(std::size_t layer, const LayerKernels& kernels, const LayerExchanges& exchanges) const;
   void add_host_time(std::size_t layer, LayerKernelsByWork& kernels) const;
+  void add_adapter(std::size_t layer, const LayerKernels& kernels, bool with_input_gradient,
+                   LayerKernelsByWork& all) const;
+  int row_parts_of_adapter(const Layer& part) const;
   void quantise(std::size_t layer, const LayerKernels& kernels, LayerKernelsByWork& all) const;
   bool adds_in_products() const;
   double added_bytes(const Layer& layer) const;

@@ -29,8 +29,13 @@ std::int64_t Layer::parameters() const {
   return std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
 }
 
+std::int64_t Layer::frozen_parameters() const {
+  return std::accumulate(frozen.begin(), frozen.end(), std::int64_t{0});
+}
+
 bool Layer::has_weights() const {
-  return gemm && parameters() >= gemm->experts * gemm->depth * gemm->columns;
+  const std::int64_t own = is_frozen ? frozen_parameters() : parameters();
+  return gemm && own >= gemm->experts * gemm->depth * gemm->columns;
 }
 
 bool Layer::can_be_quantised() const {
@@ -73,6 +78,10 @@ bool shares_input(std::span<const Layer> layers, std::size_t index) {
 
 std::int64_t Model::parameters() const {
   return total(layers, [](const Layer& layer) { return layer.parameters(); });
+}
+
+std::int64_t Model::frozen_parameters() const {
+  return total(layers, [](const Layer& layer) { return layer.frozen_parameters(); });
 }
 
 std::int64_t Model::forward_macs() const {

@@ -91,15 +91,20 @@ struct Layer {
   std::optional<Elementwise> elementwise;
   std::optional<Embedding> embedding;
   std::optional<Routing> routing;
-  std::vector<Pointwise> then;        // what is done to the output, in this order
-  std::vector<std::int64_t> tensors;  // elements of each parameter, in order of creation
-  bool shared_weights = false;        // a dense layer whose weights are another layer's parameters
+  std::vector<Pointwise> then;         // what is done to the output, in this order
+  std::vector<std::int64_t> tensors;   // elements of each parameter that learns, in order of creation
+  bool is_frozen = false;              // only an adapter learns (strategies/model/lora.h)
+  std::vector<std::int64_t> frozen{};  // elements of each parameter that does not learn
+  std::int64_t adapter_rank = 0;       // 0: no adapter
+  bool shares_adapter = false;         // the first product of its adapter is that of the layer before it
+  bool shared_weights = false;         // a dense layer whose weights are another layer's parameters
   Split split = Split::none;
   Scores scores = Scores::none;
   std::optional<Block> block{};
   Again again = Again::nothing;  // as the training, not the model, says
 
-  std::int64_t parameters() const;
+  std::int64_t parameters() const;  // that learn
+  std::int64_t frozen_parameters() const;
   bool has_weights() const;      // whether its product's right operand is among its parameters
   std::int64_t weights() const;  // of that operand; 0 if it is none of them
   // Whether its products are among those whose operands are quantised: dense layers of repeated groups, but for
@@ -126,7 +131,8 @@ struct Model {
   std::int64_t input_elements = 0;  // of one example
   std::vector<Layer> layers;        // in forward order
 
-  std::int64_t parameters() const;
+  std::int64_t parameters() const;  // that learn
+  std::int64_t frozen_parameters() const;
   std::int64_t forward_macs() const;
   std::int64_t output_elements() const;
   bool depends_on_stack() const;  // whether operations follow its layers

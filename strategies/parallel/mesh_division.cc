@@ -131,6 +131,10 @@ std::optional<DivisionProblem> sharding_problem(const Model& model, const Parall
                            "is for what is divided among devices: shard_parameters or distributed_optimizer"};
   }
   if (!options.shard_parameters) return std::nullopt;
+  if (std::ranges::any_of(model.layers, &Layer::is_frozen)) {
+    return DivisionProblem{"strategy.shard_parameters",
+                           "is for models all of whose parameters learn; fully_sharded divides frozen ones, too"};
+  }
   if (options.distributed_optimizer) {
     return DivisionProblem{"strategy.distributed_optimizer", "is part of shard_parameters, which divides more"};
   }
@@ -167,7 +171,7 @@ std::optional<DivisionProblem> batch_problem(const Model& model, const ParallelO
 std::int64_t tied_parameters(const Model& model, int tensor) {
   std::int64_t most = 0;
   for (const Layer& layer : model.layers) {
-    if (!layer.shared_weights) continue;
+    if (!layer.shared_weights || layer.is_frozen) continue;
     const Layer part = layer_part(layer, tensor, 0);
     most = std::max(most, part.gemm->depth * part.gemm->columns);
   }

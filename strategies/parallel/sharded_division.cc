@@ -28,9 +28,20 @@ std::optional<DivisionProblem> ShardedDivision::problem(const DivisionRequest& r
   return std::nullopt;
 }
 
+namespace {
+
 // Two units of parameters and two of gradients exist as a whole at a time: see ShardedParameters.
+std::int64_t gathered_together(const Model& model, std::int64_t bucket_bytes, std::int64_t element_bytes) {
+  constexpr std::int64_t kUnits = 2;
+  if (model.frozen_parameters() == 0) return 2 * kUnits * largest_bucket(model.layers, bucket_bytes, element_bytes);
+  std::vector<Layer> all = model.layers;
+  for (Layer& layer : all) layer.tensors.insert(layer.tensors.end(), layer.frozen.begin(), layer.frozen.end());
+  return kUnits * largest_bucket(all, bucket_bytes, element_bytes);
+}
+
+}  // namespace
+
 std::vector<DeviceShare> ShardedDivision::shares(const DivisionRequest& request) const {
-  constexpr std::int64_t kWholeUnits = 4;
   const auto& [model, settings, options] = request;
   const std::int64_t examples = part_of(options.batch, options.data, 0).count;
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings.storage()));
@@ -44,7 +55,7 @@ std::vector<DeviceShare> ShardedDivision::shares(const DivisionRequest& request)
            .parameters = {{.count = model.parameters(), .parts = options.data}},
            .examples = part_of(examples, settings.gradient_accumulation_steps, 0).count,
            .input = examples * model.input_elements,
-           .reduced_together = kWholeUnits * largest_bucket(model.layers, settings.bucket_bytes, element_bytes)}};
+           .reduced_together = gathered_together(model, settings.bucket_bytes, element_bytes)}};
 }
 
 std::vector<std::int64_t> ShardedDivision::kind_of(int rank, const ParallelOptions& options) const {

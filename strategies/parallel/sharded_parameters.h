@@ -24,7 +24,8 @@ namespace tandem {
 class ShardedParameters {
  public:
   struct Unit {
-    std::int64_t count = 0;                                       // number of parameters
+    std::int64_t count = 0;                                       // number of parameters that learn
+    std::int64_t frozen = 0;                                      // of others, which are gathered with them
     std::function<double(std::int64_t element)> initial_value{};  // empty: zeros
   };
   // `host` is the worker's CPU, on which initial values are computed. `adds_passes`: whether gradients of several
@@ -37,7 +38,8 @@ class ShardedParameters {
   // Starts to gather a unit on the communication stream, unless its buffer holds it already. Units whose numbers have
   // the same parity share a buffer, except for the lasting one.
   void prefetch(int unit);
-  // Returns a whole unit, flat, for work that is issued to the compute stream before release().
+  // Returns the parameters of a whole unit that learn, flat, for work that is issued to the compute stream before
+  // release().
   Tensor acquire(int unit);
   void release(int unit);
 
@@ -56,8 +58,9 @@ class ShardedParameters {
 
  private:
   struct Piece {
-    Tensor parameters, gradients;
-    Tensor of_pass{};  // gradients of a later pass, where passes are added up
+    Tensor gathered{};                 // what is gathered: its begin are the parameters that learn
+    Tensor parameters{}, gradients{};  // empty where nothing learns
+    Tensor of_pass{};                  // gradients of a later pass, where passes are added up
     Event reduced{};
   };
   struct Buffer {
@@ -70,7 +73,11 @@ class ShardedParameters {
     Event reduced{};
   };
 
-  std::int64_t padded(int unit) const { return piece(unit).element_count() * group_.size(); }
+  std::int64_t gathered(int unit) const {
+    return pieces_.at(static_cast<std::size_t>(unit)).gathered.element_count() * group_.size();
+  }
+  std::int64_t padded(int unit) const { return learns(unit) ? piece(unit).element_count() * group_.size() : 0; }
+  bool learns(int unit) const { return static_cast<bool>(piece(unit)); }
   std::size_t slot(int unit) const { return unit == lasting_ ? 2 : static_cast<std::size_t>(unit % 2); }
   Piece make_piece(const Unit& unit, int rank, DType dtype, Device& host) const;
   Tensor filled(DType dtype, std::int64_t count) const;

@@ -43,12 +43,15 @@ void ShardedTraining::divide_into_units() {
     const Layer& layer = layers()[i];
     const bool is_with_last = i > 0 && recomputation_.first_of(i) == recomputation_.first_of(i - 1);
     const bool may_close = !(is_with_last && model_.has_values());
-    const bool is_full = layer.parameters() > 0 && units_.back().count * element_bytes >= settings_.bucket_bytes;
+    const std::int64_t count = layer.parameters(), frozen = layer.frozen_parameters();
+    const std::int64_t known = units_.back().count + units_.back().frozen;
+    const bool is_full = count + frozen > 0 && known * element_bytes >= settings_.bucket_bytes;
     if (is_full && may_close) units_.push_back({});
     places_.push_back({.unit = static_cast<int>(units_.size()) - 1, .first = units_.back().count});
-    units_.back().count += layer.parameters();
+    units_.back().count += count;
+    units_.back().frozen += frozen;
   }
-  units_.front().count = std::max<std::int64_t>(1, units_.front().count);
+  if (units_.front().frozen == 0) units_.front().count = std::max<std::int64_t>(1, units_.front().count);
   for (std::size_t unit = 0; unit < units_.size(); ++unit) set_first_values(static_cast<int>(unit));
 }
 

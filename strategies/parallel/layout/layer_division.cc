@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "strategies/model/lora.h"
 #include "strategies/parallel/layout/nearest_sizes.h"
 #include "strategies/parallel/layout/pipeline_schedule.h"
 #include "strategies/parallel/layout/range.h"
@@ -35,6 +36,11 @@ Blocks blocks_of(const Model& model) {
     before = block;
   }
   return blocks;
+}
+
+// Returns the parameters of a layer without its adapter.
+std::vector<std::int64_t>& own_tensors(Layer& layer) {
+  return layer.is_frozen ? layer.frozen : layer.tensors;
 }
 
 std::int64_t rows_of(const Layer& layer) {
@@ -209,7 +215,7 @@ Layer layer_of_experts(const Layer& layer, const ExpertSettings& settings, int p
   part.gemm->rows = std::llround(static_cast<double>(part.gemm->rows) * fullest);
   part.gemm->input_elements = part.gemm->rows * part.gemm->depth;
   part.gemm->experts /= parts;
-  for (std::int64_t& tensor : part.tensors) {
+  for (std::int64_t& tensor : own_tensors(part)) {
     if (tensor % layer.gemm->experts == 0) tensor /= parts;
   }
   return part;
@@ -251,7 +257,7 @@ Layer layer_part(const Layer& layer, int parts, int part) {
   switch (layer.split) {
     case LayerSplit::columns:
       result.gemm->columns = of(layer.gemm->columns);
-      for (std::int64_t& tensor : result.tensors) {  // a norm of heads is whole on every device
+      for (std::int64_t& tensor : own_tensors(result)) {  // a norm of heads is whole on every device
         if (tensor % layer.gemm->columns == 0) tensor = tensor / layer.gemm->columns * result.gemm->columns;
       }
       break;
@@ -259,18 +265,19 @@ Layer layer_part(const Layer& layer, int parts, int part) {
       result.gemm->depth = of(layer.gemm->depth);
       result.gemm->input_elements = result.gemm->rows * result.gemm->depth;
       if (!layer.shared_weights)
-        result.tensors.front() = result.gemm->experts * result.gemm->depth * result.gemm->columns;
+        own_tensors(result).front() = result.gemm->experts * result.gemm->depth * result.gemm->columns;
       break;
     case LayerSplit::count:
       result.gemm->count = of(layer.gemm->count);
       break;
     case LayerSplit::entries:
       result.embedding->entries = of(layer.embedding->entries);
-      result.tensors.front() = result.embedding->entries * result.embedding->columns;
+      own_tensors(result).front() = result.embedding->entries * result.embedding->columns;
       break;
     case LayerSplit::none:
       break;
   }
+  if (result.adapter_rank > 0) result.tensors = adapter_tensors(result);
   return result;
 }
 
@@ -325,6 +332,7 @@ Layer operations_on_rows(const Layer& part, int parts) {
 }
 
 std::int64_t parameters_of_rows(const Layer& part) {
+  if (part.is_frozen) return 0;
   if (part.split == LayerSplit::none) return part.parameters();
   if (!sums_output(part)) return 0;
   const bool has_own_weights = !part.shared_weights && !part.tensors.empty();

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <span>
+
+#include "strategies/model/lora.h"
 
 namespace tandem {
 namespace {
@@ -33,9 +36,17 @@ std::optional<Layer::Routing> routing_from(const std::vector<Layer>& layers, std
   return std::nullopt;
 }
 
+// Whether some of the neighbours that read the same input, of which this is the last, have gradients that need it.
+bool needs_input_again(std::span<const Layer> layers, std::size_t index) {
+  const auto needs = [](const Layer& layer) { return !layer.is_frozen || layer.adapter_rank > 0; };
+  while (!needs(layers[index]) && shares_input(layers, index)) --index;
+  return needs(layers[index]);
+}
+
 }  // namespace
 
 bool has_parameters_before(const std::vector<Layer>& layers, std::size_t index) {
+  while (shares_input(layers, index)) --index;
   return std::any_of(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(index),
                      [](const Layer& layer) { return layer.parameters() > 0; });
 }
@@ -55,9 +66,12 @@ LayerExchanges layer_exchanges(const std::vector<Layer>& layers, std::size_t ind
     if (exchanges.with_input_gradient && sums_input_gradient(layers, index)) exchanges.summed_gradient = inputs;
     if (divides_loss(part)) exchanges.loss_rows = examples * part.gemm->rows;
   }
-  if (division.divides_rows && sums_output(part)) exchanges.gathered_gradient = outputs;
+  const bool needs_gradient = learns_until(layers, index);
+  if (division.divides_rows && sums_output(part) && needs_gradient) exchanges.gathered_gradient = outputs;
   if (division.divides_rows && sums_input_gradient(layers, index)) exchanges.gathered_input = inputs;
-  if (division.divides_rows && is_last_by_columns(layers, index)) exchanges.gathered_again = inputs;
+  if (division.divides_rows && is_last_by_columns(layers, index) && needs_input_again(layers, index)) {
+    exchanges.gathered_again = inputs;
+  }
   if (division.context > 1) exchanges.keys = next_multiple(examples * key_elements(part), division.context);
   if (division.expert == 1) return exchanges;
   const std::int64_t parts = division.divides_rows ? division.tensor : 1;

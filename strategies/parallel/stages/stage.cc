@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "strategies/cross_device/host_values.h"
+#include "strategies/model/lora.h"
 #include "strategies/parallel/stages/sharded_stage_parameters.h"
 #include "strategies/parallel/stages/streams.h"
 #include "strategies/parallel/stages/whole_stage_parameters.h"
@@ -16,7 +17,8 @@ namespace {
 std::int64_t shared_elements(const Model& model, int parts, int part) {
   std::int64_t embedded = 0;
   for (const Layer& layer : model.layers) {
-    if (layer.embedding) embedded = std::max(embedded, layer_part(layer, parts, part).tensors.front());
+    if (layer.embedding && !layer.is_frozen)
+      embedded = std::max(embedded, layer_part(layer, parts, part).tensors.front());
     if (!layer.shared_weights) continue;
     const Layer mine = layer_part(layer, parts, part);
     const std::int64_t elements = mine.gemm->depth * mine.gemm->columns;
@@ -76,6 +78,7 @@ void Stage::make_parts() {
     const Layer whole = layer_of_tokens(layer, options_.context);
     const bool has_own_rows = sums_output(part) || part.output_elements() < whole.output_elements();
     own_rows_.push_back(division_.divides_rows && has_own_rows ? parameters_of_rows(part) : 0);
+    if (options_.tensor > 1) own_rows_.back() += summed_adapter_parameters(part, division_.divides_rows);
     of_rows_ += own_rows_.back();
     owned_ += part.parameters();
     parts_.push_back(part);
@@ -194,7 +197,7 @@ LayerTensors Stage::tensors(std::size_t layer) const {
   LayerTensors tensors;
   const std::int64_t count = parts_[layer].parameters();
   if (count > 0) std::tie(tensors.parameters, tensors.gradients) = slice(parameters_->first_of(layer), count);
-  if (!parts_[layer].shared_weights) return tensors;
+  if (!parts_[layer].shared_weights || parts_[layer].is_frozen) return tensors;
   const Layer::Gemm& gemm = *parts_[layer].gemm;
   const auto table = std::ranges::find_if(parts_, [](const Layer& part) { return !!part.embedding; });
   if (tied_ == 0 && table == parts_.end()) return tensors;
