@@ -15,6 +15,7 @@
 #include "scenarios/reading/experts_reader.h"
 #include "scenarios/reading/lora_reader.h"
 #include "scenarios/reading/recomputation_reader.h"
+#include "scenarios/reading/sequences_reader.h"
 #include "scenarios/scenario/named_files.h"
 #include "scenarios/scenario/shared_parts.h"
 #include "scenarios/workloads/computed/computed_model.h"
@@ -111,8 +112,8 @@ void read_learning(const YamlReader& map, const fs::path& folder, LayersSettings
   if (const YamlReader offload = map.optional("offload")) {
     offload.error("is for layers that are not computed: it moves memory without values");
   }
-  if (const YamlReader lora = map.optional("lora")) {
-    return lora.error("is for layers that are not computed, whose values mean nothing");
+  for (const char* key : {"lora", "sequences"}) {
+    if (map.has(key)) return map.optional(key).error("is for layers that are not computed, whose values mean nothing");
   }
   layers.learning = learning;
   if (layers.model.layers.empty()) return;
@@ -212,6 +213,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
   layers.overlap_products = map.optional("overlap_products").boolean(false);
   read_experts(map.optional("experts"), folder, layers);
   read_lora(map.optional("lora"), layers);
+  read_sequences(map.optional("sequences"), folder, layers);
   layers.sequence_parallel = map.optional("sequence_parallel").boolean(false);
   layers.gradient_accumulation_steps = map.optional("gradient_accumulation_steps").integer(1, kMostBatch, 1);
   read_recomputation(map.optional("activation_checkpointing"), layers);

@@ -52,6 +52,20 @@ std::vector<std::string> notes_of_workload(const Job& job) {
     notes.push_back("stack: " + layers->stack.text() +
                     (layers->stack.is_stated ? "" : " (assumed; neither the model nor the scenario states it)"));
   }
+  if (const std::int64_t frozen = layers->model.frozen_parameters(); frozen > 0) {
+    const std::int64_t learning = layers->model.parameters();
+    notes.push_back(fmt::format("LoRA: {} of {} parameters learn", learning, learning + frozen));
+  }
+  if (layers->packed) {
+    const PackedSequences& packed = *layers->packed;
+    const auto room = static_cast<double>(packed.sequences) * static_cast<double>(packed.sequence_tokens);
+    notes.push_back(
+        fmt::format("packed sequences: {} documents fill {} sequences of {} tokens, {:.1f} % of which are padding; "
+                    "attention computes "
+                    "{:.1f} % of the pairs of whole sequences in every micro-batch",
+                    packed.documents, packed.sequences, packed.sequence_tokens,
+                    100 * (1 - static_cast<double>(packed.tokens) / room), 100 * packed.pairs));
+  }
   if (layers->model.is_recurrent) {
     notes.push_back("recurrent: model '" + layers->model.name +
                     "' works token by token; on GPUs such predictions were twice too fast");

@@ -47,6 +47,14 @@ struct LearningSettings {
   std::uint64_t seed = 1;
 };
 
+// Documents that share the sequences of a batch, and do not see each other.
+struct PackedSequences {
+  std::int64_t documents = 0, sequences = 0;  // that they fill
+  std::int64_t sequence_tokens = 0;           // of each sequence
+  std::int64_t tokens = 0;                    // of all documents
+  double pairs = 1;  // of a sequence, as a share of those of one document that fills it: mean over the sequences
+};
+
 // The layers of a model as pure work: shapes, gradients and collectives are those of the model, but the values mean
 // nothing, unless the layers are really computed.
 struct LayersSettings : TrainingSettings {
@@ -55,6 +63,7 @@ struct LayersSettings : TrainingSettings {
   bool variables_are_tensors = false;          // a variable for each tensor, as in TensorFlow; false: for each bucket
   std::int64_t epoch = 0;                      // examples of the data set, for the cost of an epoch; 0: unknown
   std::optional<LearningSettings> learning{};  // empty: pure work
+  std::optional<PackedSequences> packed{};     // empty: a document in each sequence
 };
 
 // Ranks as they were recorded, played again: their kernels keep their times, their collectives are this engine's.

@@ -183,7 +183,7 @@ double scaled_bytes(ScalingRecipe recipe, double from, double to, int copies) {
     case ScalingRecipe::delayed:
       return from + copies * to;
     case ScalingRecipe::rowwise:
-      return (copies > 1 ? 3 : 2) * from + copies * to;
+      return (copies > 1 ? 3 : 1) * from + copies * to;
     case ScalingRecipe::blockwise:
       return from + copies * (to + kScaleBytes);
   }

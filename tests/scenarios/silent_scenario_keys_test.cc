@@ -91,6 +91,15 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"workload.experts.imbalance", {{}, is_map}},
       {"workload.experts.imbalance.zipf", {{"1"}}},
       {"workload.experts.imbalance.counts", {{"[1, 2, 3, 4, 5, 6, 7, 8]"}}},
+      {"workload.experts.dispatch_dtype", {{"fp8"}}},
+      {"workload.experts.groups", {{}, is_map}},
+      {"workload.experts.groups.of", {{"8"}}},
+      {"workload.experts.groups.used", {{"1"}}},
+      {"workload.lora", {{}, is_map}},
+      {"workload.lora.rank", {{"8"}}},
+      {"workload.lora.layers", {{"[attention_output]"}}},
+      {"workload.sequences", {{}, is_map}},
+      {"workload.sequences.lengths", {{"[4, 4]"}}},
       {"workload.optimizer", {{"lamb"}}},
       {"workload.bucket_bytes", {{"4kB", "200"}}},
       {"workload.overlap", {{"false"}}},
@@ -220,6 +229,11 @@ std::string scenario(const std::string& workload, const std::string& strategy, c
       workload, strategy, topology, devices, engine);
 }
 
+// Adds keys to a workload.
+std::string with(const std::string& workload, const std::string& keys) {
+  return workload.substr(0, workload.rfind('}')) + ", " + keys + "}\n";
+}
+
 // Scenarios of every family of strategies and every kind of workload.
 std::map<std::string, std::string> scenarios() {
   const std::string real = "name: sim, values: real", cpu = "topology: {cluster: {node: cpu-host, workers: 4}}\n";
@@ -251,6 +265,14 @@ std::map<std::string, std::string> scenarios() {
       {"mesh that divides experts",
        scenario("workload: {kind: layers, model: files/routed_experts.yaml, batch: 72, dtype: bf16}\n",
                 "name: mesh, data: 4, expert: 4, micro_batches: 2", kTwoNodes, "per_worker: 2")},
+      {"mesh that sends rows to experts once",
+       scenario("workload: {kind: layers, model: files/routed_experts.yaml, batch: 72, dtype: bf16, "
+                "experts: {dispatch: deepep, groups: {of: 4, used: 2}}}\n",
+                "name: mesh, data: 4, expert: 4", kTwoNodes, "per_worker: 2")},
+      {"adapters", scenario(with(kGpt, "lora: {rank: 4, layers: [query_key_value]}"), "name: multi_worker_mirrored",
+                            kTwoNodes, "per_worker: 2")},
+      {"packed sequences", scenario(with(kGpt, "stack: {attention: flash}, sequences: {lengths: [32, 16, 16]}"),
+                                    "name: multi_worker_mirrored", kTwoNodes, "per_worker: 2")},
       {"mesh of tensor and pipeline",
        scenario(kGpt, "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},
       {"mlp mesh of tensor and pipeline",
