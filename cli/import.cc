@@ -18,6 +18,7 @@
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario/scenario.h"
 #include "scenarios/workloads/activations.h"
+#include "strategies/model/lora.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {
@@ -40,8 +41,9 @@ fs::path model_beside(const fs::path& scenario) {
 std::string needs_text(const Scenario& scenario) {
   const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
   const ActivationSettings one = activation_settings(layers, 1);
-  std::string text = fmt::format("flops of a step: {:.4g}\n",
-                                 6 * static_cast<double>(layers.model.forward_macs()) * scenario.workload.batch);
+  constexpr double kFlopsOfMac = 2;
+  std::string text =
+      fmt::format("flops of a step: {:.4g}\n", kFlopsOfMac * training_macs(layers.model) * scenario.workload.batch);
   text += fmt::format("activations that an example keeps: {:.4g} GB\n",
                       static_cast<double>(activation_bytes(layers.model.layers, one)) / 1e9);
   if (const auto need = memory_need(job_of(scenario)); need && need->fits()) {

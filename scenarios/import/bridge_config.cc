@@ -56,6 +56,7 @@ class BridgeConfig {
         if (is_read && entry.value->kind != YamlKind::null) add(entry);
       }
     }
+    add_adapters();
     return std::move(arguments_);
   }
 
@@ -63,6 +64,22 @@ class BridgeConfig {
   static const YamlNode* value_of(const YamlNode& map, std::string_view key) {
     const auto found = std::ranges::find(map.entries, key, &YamlNode::Entry::key);
     return found == map.entries.end() ? nullptr : found->value;
+  }
+
+  // As arguments of their own, since their names say little outside of the section.
+  void add_adapters() {
+    const YamlNode* peft = value_of(root_, "peft");
+    if (peft == nullptr || peft->kind != YamlKind::map) return;
+    for (const YamlNode::Entry& entry : peft->entries) {
+      const bool is_kind = entry.key == kTarget;
+      if (!is_kind && entry.key != "dim" && entry.key != "target_modules" && entry.key != "dropout") continue;
+      if (entry.value->kind == YamlKind::null) continue;
+      const std::string text = text_of(entry);
+      arguments_.push_back({.name = is_kind ? "peft_kind" : "peft_" + entry.key,
+                            .value = is_kind ? text.substr(text.rfind('.') + 1) : text,
+                            .line = entry.line,
+                            .column = entry.column});
+    }
   }
 
   void add(const YamlNode::Entry& entry) {

@@ -12,6 +12,7 @@
 #include "scenarios/import/choices.h"
 #include "scenarios/import/configuration_scenario.h"
 #include "scenarios/import/megatron.h"
+#include "scenarios/import/megatron_adapters.h"
 #include "scenarios/import/mesh_sizes.h"
 #include "scenarios/import/titan_scenario.h"
 #include "scenarios/import/traces/trace.h"
@@ -66,6 +67,10 @@ Imported import_hugging_face(const InputFile& file, const ImportChoices& options
   imported.assumed.emplace_back("attention keeps no scores (workload.stack: {attention: flash}), as FlashAttention");
   if (table.used_parameters() != table.parameters()) {
     imported.assumed.emplace_back("tokens are spread over experts evenly, and every device computes with all experts");
+  }
+  if (!options.lora.empty()) {
+    const Adapters adapters = read_adapter_config(options.lora, table, imported.left_out);
+    model.lora = adapters.yaml();
   }
   Choices choices(options, imported.assumed);
   imported.scenario = scenario_of(model, file.name(), model_file, choices);
@@ -143,6 +148,7 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   if (job.sequence_parallel) workload.set("sequence_parallel", true);
   if (job.overlaps_products) workload.set("overlap_products", true);
   const std::string recompute = options.recompute ? "true" : job.recompute;
+  if (!job.lora.empty()) workload.set("lora", job.lora);
     if (job.expert_groups > 0) {
       experts.set("groups", YamlMap().set("of", job.expert_groups).set("used", job.used_expert_groups));
     }
@@ -211,9 +217,11 @@ Imported import_torchtitan(const InputFile& file, const ImportChoices& options, 
 
 Imported import_megatron(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
   const Flags flags = read_flags(file);
-  const MegatronJob job = read_megatron(flags);
+  MegatronJob job = read_megatron(flags);
   Imported imported{.kind = ImportKind::megatron};
   const ModelTable table = table_of(job.spec);
+  const Adapters adapters = read_megatron_adapters(flags, table, job.left_out);
+  if (adapters.rank > 0) job.lora = adapters.yaml();
   imported.facts.push_back(fmt::format("parameters: {}", with_commas(table.parameters())));
   imported.facts.push_back(fmt::format("multiply-accumulates of a sequence forward: {}", with_commas(table.macs())));
   imported.assumed = job.assumed;

@@ -1,6 +1,7 @@
 // How rows reach experts, and which kernels these have, by Megatron-LM's arguments.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,8 @@ namespace tandem {
 // Values of workload.experts and workload.stack.experts, as YAML; empty: the usual one.
 struct MegatronExperts {
   std::string dispatch{}, capacity{}, kernels{};
-};
   std::int64_t groups = 0, used_groups = 0;  // to which routing is limited; 0: it is not
+};
 
 // Adds to `left_out` what is not modelled. Throws InputError for values that no dispatcher has.
 MegatronExperts read_dispatched_experts(const Flags& flags, std::vector<std::string>& left_out);

@@ -109,6 +109,7 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "qk_pos_emb_head_dim",
     "v_head_dim",
     "mscale*",
+    "peft_*",
     "micro_batch_size",
     "global_batch_size",
     "tensor_model_parallel_size",

@@ -1,0 +1,77 @@
+// Which layers have low-rank adapters, as PEFT and Megatron-Bridge name them.
+#include "scenarios/import/models/adapters.h"
+
+#include "scenarios/scenario/scenario.h"
+#include "tests/scenarios/import/import_files.h"
+
+namespace tandem {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr const char* kDense = R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+  "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+  "max_position_embeddings": 128})";
+constexpr const char* kWithExperts = R"({"model_type": "qwen3_moe", "hidden_size": 64, "intermediate_size": 96,
+  "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+  "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "max_position_embeddings": 128})";
+
+class AdapterFiles : public ImportFiles {
+ protected:
+  Imported imported(const std::string& adapters, const std::string& config = kDense) const {
+    const auto file = write("config.json", config);
+    return import_file(InputFile(file), {.batch = 8, .lora = write("adapter_config.json", adapters).string()}, "");
+  }
+  Model model_of(const std::string& adapters) const {
+    const Scenario scenario = parse_scenario(imported(adapters).scenario, (folder_ / "job.yaml").string());
+    return std::get<LayersSettings>(scenario.workload.kind).model;
+  }
+  std::string problem(const std::string& adapters, const std::string& config = kDense) const {
+    return refusal([&] { imported(adapters, config); });
+  }
+};
+
+TEST_F(AdapterFiles, ModulesOfPeftAreRowsOfTheTable) {
+  const Imported found = imported(R"({"peft_type": "LORA", "r": 8, "lora_alpha": 32, "lora_dropout": 0.05,
+    "bias": "none", "target_modules": ["self_attn.q_proj", "v_proj", "down_proj"]})");
+  EXPECT_THAT(found.scenario, HasSubstr("lora: {rank: 8, layers: [query, value, down]}"));
+  EXPECT_THAT(found.left_out, Contains("lora_dropout 0.05: adapters read their input as it is"));
+  const Model model = model_of(R"({"r": 8, "target_modules": ["q_proj", "v_proj", "down_proj"]})");
+  EXPECT_EQ(model.parameters(), 2 * 8 * ((64 + 64) + (64 + 32) + (96 + 64)));
+  EXPECT_EQ(model.frozen_parameters(), 2 * (64 * 64 * 2 + 2 * 64 * 32 + 3 * 64 * 96 + 2 * 64) + 2 * 100 * 64 + 64);
+}
+
+TEST_F(AdapterFiles, AllLinearModulesAreThoseOfBlocks) {
+  EXPECT_THAT(imported(R"({"r": 4, "target_modules": "all-linear"})").scenario,
+              HasSubstr("layers: [query, key, value, attention_output, gate, up, down]}"));
+  const Imported experts = imported(R"({"r": 4, "target_modules": "all-linear"})", kWithExperts);
+  EXPECT_THAT(experts.scenario, HasSubstr("layers: [query, key, value, attention_output]}"));
+  EXPECT_THAT(experts.left_out, Contains("adapters of experts"));
+}
+
+// A product that a framework joins has one A.
+TEST_F(AdapterFiles, JoinedModulesHaveTheirFirstMatrixTogether) {
+  EXPECT_THAT(imported(R"({"r": 4, "target_modules": ["qkv_proj", "gate_up_proj"]})").scenario,
+              HasSubstr("layers: [[query, key, value], [gate, up]]}"));
+  EXPECT_EQ(model_of(R"({"r": 4, "target_modules": ["qkv_proj"]})").parameters(), 2 * 4 * (64 + 64 + 2 * 32));
+}
+
+TEST_F(AdapterFiles, SaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["q_proj", "c_fc"]})"),
+            "adapter_config.json:1:39: target_modules: the model has no dense layer 'c_fc'");
+  EXPECT_EQ(problem(R"({"peft_type": "IA3", "r": 8})"),
+            "adapter_config.json:1:15: peft_type: 'IA3' is not modelled; LORA is");
+  EXPECT_EQ(problem(R"({"target_modules": ["q_proj"]})"),
+            "adapter_config.json:1:1: r: is missing, and the size of the model depends on it");
+  EXPECT_EQ(problem(R"({"r": 8, "target_modules": ".*_proj"})"),
+            "adapter_config.json:1:28: target_modules: expected a list of names or all-linear");
+  EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["down_proj"]})", kWithExperts),
+            "adapter_config.json:1:28: target_modules: names no layer");
+  const auto toml = write("job.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n");
+  EXPECT_THAT(refusal([&] { import_file(InputFile(toml), {.lora = "x"}, ""); }),
+              HasSubstr("--lora is for a Hugging Face configuration only"));
+}
+
+}  // namespace
+}  // namespace tandem
