@@ -197,6 +197,12 @@ void add_import(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 16));
   command->add_option("--dispatch", options.dispatch, "How rows reach the experts of other devices")
       ->check(CLI::IsMember({"all_to_all", "deepep", "hybridep"}));
+  command->add_option("--config", options.config, "Which configuration of a Python file of torchtitan");
+  command
+      ->add_option(
+          "--lora", options.lora,
+          "The adapter_config.json of PEFT: which layers have low-rank adapters, the only parameters that learn")
+      ->check(CLI::ExistingFile);
   const auto add_size = [command](const char* name, int& size, const char* what) {
     command->add_option(name, size, what)->check(CLI::Range(1, 1 << 20));
   };

@@ -34,6 +34,8 @@ constexpr std::array kChoices = {
            false},
     Choice{"--dispatch", [](const ImportChoices& choices) { return !choices.dispatch.empty(); }, true, false, false,
            false},
+    Choice{"--config", [](const ImportChoices& choices) { return !choices.config.empty(); }, false, false, true, false},
+    Choice{"--lora", [](const ImportChoices& choices) { return !choices.lora.empty(); }, true, false, false, false},
     Choice{"--tensor", [](const ImportChoices& choices) { return choices.tensor > 0; }, true, false, false, false},
     Choice{"--pipeline", [](const ImportChoices& choices) { return choices.pipeline > 0; }, true, false, false, false},
     Choice{"--context", [](const ImportChoices& choices) { return choices.context > 0; }, true, false, false, false},

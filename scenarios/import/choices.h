@@ -26,6 +26,8 @@ struct ImportChoices {
   bool recompute = false;  // activations of blocks
   int predictors = 0;      // blocks that predict further tokens
   std::string dispatch{};  // of rows to experts
+  std::string config{};    // which one of a Python file of torchtitan
+  std::string lora{};      // the file of PEFT that says which layers have adapters
   // Devices along the axes of a mesh, stages of each device, and examples of a micro-batch; 0: 1 each.
   int tensor = 0, pipeline = 0, context = 0, expert = 0, virtual_stages = 0, micro_batch = 0;
   bool divides_model() const {

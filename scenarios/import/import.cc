@@ -143,15 +143,15 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
     YamlMap experts;
     if (!job.dispatch.empty()) experts.set("dispatch", job.dispatch);
     if (!job.capacity.empty()) experts.set("capacity", job.capacity);
-    workload.set("experts", experts);
-  }
-  if (job.sequence_parallel) workload.set("sequence_parallel", true);
-  if (job.overlaps_products) workload.set("overlap_products", true);
-  const std::string recompute = options.recompute ? "true" : job.recompute;
-  if (!job.lora.empty()) workload.set("lora", job.lora);
     if (job.expert_groups > 0) {
       experts.set("groups", YamlMap().set("of", job.expert_groups).set("used", job.used_expert_groups));
     }
+    workload.set("experts", experts);
+  }
+  if (!job.lora.empty()) workload.set("lora", job.lora);
+  if (job.sequence_parallel) workload.set("sequence_parallel", true);
+  if (job.overlaps_products) workload.set("overlap_products", true);
+  const std::string recompute = options.recompute ? "true" : job.recompute;
   if (!recompute.empty()) workload.set("activation_checkpointing", recompute);
   if (job.offload.blocks > 0 || !job.offload.optimizer.empty()) {
     YamlMap offload;
@@ -201,7 +201,7 @@ std::string megatron_scenario(const MegatronJob& job, const Flags& flags, const 
 
 // A model of Hugging Face beside the job becomes a table beside the scenario, wherever that is.
 Imported import_torchtitan(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
-  TitanJob job = read_titan_job(file);
+  TitanJob job = read_titan_job(file, options.config);
   Imported imported{.kind = ImportKind::torchtitan, .left_out = job.left_out};
   if (!job.config.empty()) {
     const InputFile config(file.path().parent_path() / job.config);

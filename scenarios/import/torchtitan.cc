@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "scenarios/import/base/byte_source.h"
+#include "scenarios/import/python/titan_python.h"
 #include "strategies/parallel/layout/parallel_options.h"
 #include "topologies/base/error.h"
 
@@ -21,6 +23,8 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kMostDegree = 1 << 20;
 constexpr std::int64_t kMostSequences = 1 << 28;
 constexpr std::int64_t kMostTokens = 1 << 24;
+
+constexpr std::int64_t kBeginningBytes = std::int64_t{1} << 16;
 
 using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
 
@@ -47,7 +51,17 @@ constexpr std::array kSilentKeys = {
 
 class TitanReader {
  public:
-  explicit TitanReader(const InputFile& file) : file_(file), root_(parse(file)) {}
+  TitanReader(const InputFile& file, const std::string& name) : file_(file) {
+    if (is_titan_python(beginning_of(file, kBeginningBytes))) {
+      python_ = read_titan_python(file, name);
+      root_ = toml::parse(python_->toml);
+    } else if (!name.empty()) {
+      throw InputError({problem_at(file.name(), {.line = 1, .column = 1},
+                                   "has one configuration; --config is for Python files of torchtitan")});
+    } else {
+      root_ = parse(file);
+    }
+  }
 
   TitanJob read() {
     read_training();
@@ -63,6 +77,7 @@ class TitanReader {
     if (number("training", "max_norm", 1) > 0) {
       job_.left_out.emplace_back("training.max_norm: the norm of the gradients takes no time");
     }
+    if (python_) name_unread();
     return std::move(job_);
   }
 
@@ -78,7 +93,28 @@ class TitanReader {
     }
   }
 
+  // What is no literal, and was not needed.
+  void name_unread() {
+    job_.left_out.insert(job_.left_out.end(), python_->left_out.begin(), python_->left_out.end());
+    for (const auto& [key, place] : python_->unread) {
+      job_.left_out.push_back(fmt::format("{}:{}: {} is no literal value", place.line, place.column, key));
+    }
+  }
+
+  // Fails where the value is written as Python that only a program can tell.
+  void check_is_read(std::string_view section, std::string_view key) const {
+    if (!python_) return;
+    for (const std::string& path : {std::string(section), fmt::format("{}.{}", section, key)}) {
+      const auto unread = python_->unread.find(path);
+      if (unread == python_->unread.end()) continue;
+      const auto [line, column] = unread->second;
+      throw InputError({problem_at(file_.name(), {.line = line, .column = column},
+                                   "is no literal value; put the number or text in its place", path)});
+    }
+  }
+
   const toml::node* find(std::string_view section, std::string_view key) const {
+    check_is_read(section, key);
     return root_.at_path(fmt::format("{}.{}", section, key)).node();
   }
 
@@ -86,9 +122,14 @@ class TitanReader {
     const toml::node* node = find(section, key);
     if (node == nullptr) node = root_.get(section);
     const toml::source_position at = node == nullptr ? toml::source_position{1, 1} : node->source().begin;
+    int line = static_cast<int>(at.line), column = static_cast<int>(at.column);
+    if (python_) {
+      const TitanPython::Place& place = python_->places.at(static_cast<std::size_t>(line) - 1);
+      line = place.line;
+      column = place.column;
+    }
     throw InputError(
-        {problem_at(file_.name(), {.line = static_cast<int>(at.line), .column = static_cast<int>(at.column)}, message,
-                    fmt::format("{}.{}", section, key))});
+        {problem_at(file_.name(), {.line = line, .column = column}, message, fmt::format("{}.{}", section, key))});
   }
 
   std::int64_t whole(std::string_view section, std::string_view key, std::int64_t usual, std::int64_t least,
@@ -266,7 +307,8 @@ class TitanReader {
   }
 
   const InputFile& file_;
-  toml::table root_;
+  std::optional<TitanPython> python_{};  // of a file that is no TOML
+  toml::table root_{};
   TitanJob job_;
 };
 
@@ -276,11 +318,11 @@ bool is_titan_job(std::string_view text) {
   const auto has_line = [&](std::string_view begin) {
     return text.starts_with(begin) || text.find("\n" + std::string(begin)) != std::string_view::npos;
   };
-  return has_line("[model]") && has_line("[training]") && has_line("flavor");
+  return is_titan_python(text) || (has_line("[model]") && has_line("[training]") && has_line("flavor"));
 }
 
-TitanJob read_titan_job(const InputFile& file) {
-  return TitanReader(file).read();
+TitanJob read_titan_job(const InputFile& file, const std::string& name) {
+  return TitanReader(file, name).read();
 }
 
 }  // namespace tandem

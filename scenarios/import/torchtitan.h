@@ -1,4 +1,4 @@
-// Reads job configurations of torchtitan (TOML): docs/import.md lists the keys.
+// Reads job configurations of torchtitan (TOML, or Python): docs/import.md lists the keys.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ struct TitanJob {
 // Whether the beginning of a file is such a configuration.
 bool is_titan_job(std::string_view text);
 
-// Throws InputError for what is wrong, and for models whose sizes are not known here.
-TitanJob read_titan_job(const InputFile& file);
+// `name`: which configuration of a Python file; empty: the only one. Throws InputError for what is wrong, and for
+// models whose sizes are not known here.
+TitanJob read_titan_job(const InputFile& file, const std::string& name = "");
 
 }  // namespace tandem

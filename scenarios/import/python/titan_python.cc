@@ -1,0 +1,160 @@
+#include "scenarios/import/python/titan_python.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "scenarios/import/python/python_config.h"
+
+namespace tandem {
+namespace {
+
+// Sections of the TOML files that have the same names as arguments of Trainer.Config.
+constexpr std::array<std::string_view, 7> kSections{
+    "training", "parallelism", "activation_checkpoint", "compile", "optimizer", "experimental", "debug"};
+
+std::string toml_text(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c == '\n' ? ' ' : c;
+  }
+  return quoted + "\"";
+}
+
+// Returns a literal as TOML; nothing for what TOML has no word for.
+std::string toml_of(const PythonValue& value) {
+  switch (value.kind) {
+    case PythonValue::Kind::boolean:
+      return value.text == "True" ? "true" : "false";
+    case PythonValue::Kind::whole:
+      return value.text;
+    case PythonValue::Kind::real:
+      return value.text.find_first_of(".") == std::string::npos || value.text.ends_with('.') ? "" : value.text;
+    case PythonValue::Kind::text:
+      return toml_text(value.text);
+    case PythonValue::Kind::list: {
+      std::vector<std::string> items;
+      for (const PythonValue& item : value.items) {
+        if (item.kind == PythonValue::Kind::text) items.push_back(toml_text(item.text));
+      }
+      return items.size() == value.items.size() ? fmt::format("[{}]", fmt::join(items, ", ")) : "";
+    }
+    case PythonValue::Kind::none:
+    case PythonValue::Kind::call:
+    case PythonValue::Kind::unread:
+      break;
+  }
+  return "";
+}
+
+class TitanToml {
+ public:
+  TitanToml(const PythonConfig& config, const std::filesystem::path& file) : config_(config) {
+    // torchtitan/models/llama3/config_registry.py has llama3_8b; elsewhere the function's name says the model.
+    model_name_ = file.filename() == "config_registry.py" ? file.parent_path().filename().string() : "";
+    if (model_name_.empty()) model_name_ = config.name.substr(0, config.name.find('_'));
+  }
+
+  TitanPython make() && {
+    model();
+    for (const std::string_view section : kSections) {
+      line(fmt::format("[{}]", section), config_.value);
+      const PythonValue* const value = config_.value.find(section);
+      if (value != nullptr) keys(section, *value);
+      if (section == "optimizer" && value != nullptr && value->text.find("InBackward") != std::string::npos) {
+        line("early_step_in_backward = true", *value);
+      }
+      // Later versions choose by operation only, and have no option for it.
+      const bool is_selective = section == "activation_checkpoint" && value != nullptr &&
+                                value->kind == PythonValue::Kind::call && value->find("selective_ac_option") == nullptr;
+      if (is_selective) line("selective_ac_option = \"op\"", *value);
+    }
+    for (const std::string& statement : config_.skipped) {
+      made_.left_out.push_back(fmt::format("{} ...: what this statement changes", statement));
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void line(const std::string& text, const PythonValue& at) {
+    made_.toml += text + "\n";
+    made_.places.push_back({.line = at.line, .column = at.column});
+  }
+
+  void keys(std::string_view section, const PythonValue& value) {
+    if (value.kind == PythonValue::Kind::unread) {
+      made_.unread[std::string(section)] = {.line = value.line, .column = value.column};
+    }
+    for (const PythonArgument& argument : value.arguments) key(section, argument.name, argument.value);
+  }
+
+  void key(std::string_view section, std::string_view name, const PythonValue& value) {
+    if (value.kind == PythonValue::Kind::unread) {
+      made_.unread[fmt::format("{}.{}", section, name)] = {.line = value.line, .column = value.column};
+      return;
+    }
+    if (const std::string text = toml_of(value); !text.empty()) line(fmt::format("{} = {}", name, text), value);
+  }
+
+  // model_spec=model_registry("8B"), or in some versions model=ModelConfig(name="llama3", flavor="8B").
+  void model() {
+    line("[model]", config_.value);
+    const PythonValue* const spec = config_.value.find("model_spec");
+    const PythonValue* const older = config_.value.find("model");
+    if (spec != nullptr) {
+      line(fmt::format("name = {}", toml_text(model_name_)), *spec);
+      const PythonValue* flavor = spec->items.empty() ? spec->find("flavor") : &spec->items.front();
+      if (flavor == nullptr || spec->kind != PythonValue::Kind::call) flavor = spec;
+      key("model", "flavor", flavor->kind == PythonValue::Kind::text ? *flavor : unread_at(*flavor));
+    } else if (older != nullptr) {
+      keys("model", *older);
+    }
+    if (const PythonValue* assets = config_.value.find("hf_assets_path")) key("model", "hf_assets_path", *assets);
+    converters();
+  }
+
+  static PythonValue unread_at(const PythonValue& at) {
+    return {.arguments = {}, .line = at.line, .column = at.column};
+  }
+
+  // Each is a call: Float8LinearConverter.Config(...), MXFP8Converter.Config(...).
+  void converters() {
+    const PythonValue* const container = config_.value.find("model_converters");
+    const PythonValue* const list = container == nullptr ? nullptr : container->find("converters");
+    if (list == nullptr) return;
+    std::vector<std::string> names;
+    const PythonValue* float8 = nullptr;
+    for (const PythonValue& one : list->items) {
+      names.push_back(toml_text(one.text.find("MX") != std::string::npos       ? "mx"
+                                : one.text.find("Float8") != std::string::npos ? "float8"
+                                                                               : one.text));
+      if (names.back() == "\"float8\"") float8 = &one;
+    }
+    line(fmt::format("converters = [{}]", fmt::join(names, ", ")), *list);
+    if (float8 == nullptr) return;
+    line("[float8]", *float8);
+    keys("float8", *float8);
+  }
+
+  const PythonConfig& config_;
+  std::string model_name_;
+  TitanPython made_;
+};
+
+}  // namespace
+
+bool is_titan_python(std::string_view text) {
+  const auto has = [&](std::string_view words) { return text.find(words) != std::string_view::npos; };
+  return has("torchtitan") && has("import") && (has("Trainer.Config(") || has("JobConfig("));
+}
+
+TitanPython read_titan_python(const InputFile& file, const std::string& name) {
+  const PythonConfig config = read_python_config(file.text(), file.name(), name);
+  return TitanToml(config, file.path()).make();
+}
+
+}  // namespace tandem
