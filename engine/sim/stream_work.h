@@ -111,8 +111,8 @@ class WaitWork : public StreamWork {
 // copy engines. Every copy, send and hop of a collective comes through here. Called in the kernel.
 void move_bytes(SimDevice& from, SimDevice& to, double bytes, bool with_latency, Simulation::Then then);
 // The same for input of a training step: what a worker's CPU loads for a GPU lies in the memory of the processor that
-// is nearest to that GPU, because loaders run, and touch their buffers first, on that processor. So does what a GPU puts
-// there for a later pass.
+// is nearest to that GPU, because loaders run, and touch their buffers first, on that processor. So does what a GPU
+// puts there for a later pass.
 void move_input(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then);
 
 }  // namespace tandem::sim

@@ -17,7 +17,7 @@ struct ReplayMachine {
   std::shared_ptr<const Topology> topology{};
   bool nics_stated = true;
   bool p2p_stated = true;
-  bool power_limited = false;  // below the catalog's machine
+  bool power_limited = false;                 // below the catalog's machine
   std::string transport{};                    // of its network: "infiniband"; empty: unknown, or one node
   int devices_per_process = 1;                // several: one process drives several devices
   std::map<std::string, std::string> nccl{};  // EngineOptions::nccl: NCCL's variables, "version"

@@ -99,9 +99,9 @@ class TrainingReader {
       if (counts) counts.error("is for a 'peak_memory'");
       return;
     }
-    row.peak = PublishedPeak{
-        .bytes = static_cast<std::int64_t>(bytes.quantity(Dimension::bytes, {.most = kMostMemory})),
-        .is_reserved = counts.one_of<bool>({{"allocated", false}, {"reserved", true}}, false)};
+    row.peak =
+        PublishedPeak{.bytes = static_cast<std::int64_t>(bytes.quantity(Dimension::bytes, {.most = kMostMemory})),
+                      .is_reserved = counts.one_of<bool>({{"allocated", false}, {"reserved", true}}, false)};
   }
 
   // Reads a row's own entries, and checks that they fit its devices.

@@ -24,7 +24,7 @@ struct TrainingTable {
     FilePlace place{};
   };
   WorkloadSettings workload{};  // with the batch of one device
-  std::string source{};  // the title of the file's source; empty: the file has none
+  std::string source{};         // the title of the file's source; empty: the file has none
   std::string strategy{};
   int parameter_servers = 0;  // on machines of their own, beside one machine for each worker
   std::string unit{};

@@ -212,7 +212,7 @@ ActivationSettings activation_settings(const LayersSettings& layers, std::int64_
           .recomputed = layers.recomputed,
           .offloaded = layers.offload.blocks,
           .keeps_scores = layers.stack.keeps_scores(),
-          .quantised = layers.quantised,
+          .quantised = layers.learning ? Quantised::none : layers.quantised,  // values are rounded, and kept in dtype
           .recipe = layers.recipe,
           .fuses_loss = layers.stack.loss == Loss::fused};
 }

@@ -198,7 +198,8 @@ LayerKernel quantisation(const Name& name, std::int64_t elements, DType from, DT
   const auto read = static_cast<double>(size_of(from)), written = operand_bytes(to);
   double bytes = read + copies * written;
   if (recipe != ScalingRecipe::tensorwise) {
-    bytes *= scaled_bytes(recipe, read, written, copies) / scaled_bytes(ScalingRecipe::tensorwise, read, written, copies);
+    bytes *=
+        scaled_bytes(recipe, read, written, copies) / scaled_bytes(ScalingRecipe::tensorwise, read, written, copies);
   }
   return {.name = name, .bytes = bytes * static_cast<double>(elements), .has_wide_loads = true};
 }

@@ -24,21 +24,26 @@ const std::string kWithFp8 = ", precision: {compute: fp8, recipe: ";
 
 struct Rounding {
   std::string name, keys;  // keys of the workload
-  double difference;       // bounds that of the loss from f32's after four steps, as a share
+  double difference;       // bounds that of losses from f32's in ten steps, as a share
 };
 void PrintTo(const Rounding& rounding, std::ostream* out) {
   *out << rounding.name;
 }
 
 const std::vector<Rounding> kRoundings{
-    {"tensorwise", kWithFp8 + "tensorwise}", 0.01},   {"rowwise", kWithFp8 + "rowwise}", 0.01},
-    {"blockwise", kWithFp8 + "blockwise}", 0.01},     {"delayed", kWithFp8 + "delayed}", 0.05},
-    {"mxfp8", ", precision: {compute: mxfp8}", 0.01}, {"nvfp4", ", precision: {compute: nvfp4}", 0.05}};
+    {"tensorwise", kWithFp8 + "tensorwise}", 1e-3},   {"rowwise", kWithFp8 + "rowwise}", 1e-3},
+    {"blockwise", kWithFp8 + "blockwise}", 1e-3},     {"delayed", kWithFp8 + "delayed}", 5e-3},
+    {"mxfp8", ", precision: {compute: mxfp8}", 1e-3}, {"nvfp4", ", precision: {compute: nvfp4}", 5e-3}};
 
-std::vector<double> losses_of(const std::string& model, const Way& way, const std::string& keys) {
-  Way quantised = way;
-  quantised.workload += keys;
-  return report_of(model, quantised, kThreads).loss;
+std::vector<double> losses_of(const std::string& model, const Way& way, const std::string& keys,
+                              const std::string& engine = kThreads) {
+  RunOptions options;
+  options.measures_scaling = false;
+  const std::string text = fmt::format(
+      "schema_version: 1\nworkload: {{kind: layers, model: {}, batch: 8, values: real, optimizer: adam, "
+      "learning_rate: 0.002, bucket_bytes: 20kB{}{}}}\nstrategy: {{{}}}\ndevices: {{per_worker: {}{}\nsteps: 10\n",
+      model, way.workload, keys, way.strategy, way.devices, engine);
+  return run_scenario(parse_scenario(text, "way.yaml"), options).report.loss;
 }
 
 double largest_difference(const std::vector<double>& losses, const std::vector<double>& others) {
@@ -60,16 +65,14 @@ TEST_P(QuantisedValues, ChangeTheLossALittle) {
   for (const char* model : {kQuantisedGpt, kQuantisedExperts}) {
     const std::vector<double> whole = losses_of(model, kOneQuantised, ""),
                               rounded = losses_of(model, kOneQuantised, GetParam().keys);
-    EXPECT_GT(largest_difference(rounded, whole), 1e-6) << model;
+    EXPECT_GT(largest_difference(rounded, whole), 2e-5) << model;
     EXPECT_LT(largest_difference(rounded, whole), GetParam().difference) << model;
     EXPECT_LT(rounded.back(), rounded.front()) << model;
   }
 }
 
 TEST_P(QuantisedValues, AreTheSameOnSimulatedGpus) {
-  Way way = kOneQuantised;
-  way.workload = GetParam().keys;
-  const std::vector<double> simulated = report_of(kQuantisedGpt, way, kSimulated).loss;
+  const std::vector<double> simulated = losses_of(kQuantisedGpt, kOneQuantised, GetParam().keys, kSimulated);
   EXPECT_LT(largest_difference(simulated, losses_of(kQuantisedGpt, kOneQuantised, GetParam().keys)), 1e-7);
 }
 
@@ -85,22 +88,24 @@ const std::vector<Way> kDividedWays{
      ", sequence_parallel: true"},
 };
 
-// Each device has the scale of its own part of a tensor, and each pass that of its rows.
-TEST_P(QuantisedValues, DifferALittleWhereDevicesHavePartsOfTensors) {
+// Each device has the scale of its own part of a tensor, and each pass that of its rows: that changes losses by less
+// than the format does.
+TEST_P(QuantisedValues, DifferLittleWhereDevicesHavePartsOfTensors) {
   const std::vector<double> one = losses_of(kQuantisedGpt, kOneQuantised, GetParam().keys);
+  const double of_format = largest_difference(one, losses_of(kQuantisedGpt, kOneQuantised, ""));
   for (const Way& way : kDividedWays) {
-    EXPECT_LT(largest_difference(losses_of(kQuantisedGpt, way, GetParam().keys), one), GetParam().difference)
-        << way.name;
+    EXPECT_LT(largest_difference(losses_of(kQuantisedGpt, way, GetParam().keys), one), of_format) << way.name;
   }
 }
 
 // Sums in another order may round a number to its other neighbour, up to an eighth of it away.
 void expect_alike(const std::string& model, const std::vector<Way>& ways, const std::string& keys) {
   const std::vector<double> one = losses_of(model, kOneQuantised, keys);
+  const double of_format = largest_difference(one, losses_of(model, kOneQuantised, ""));
   for (const Way& way : ways) {
     const std::vector<double> divided = losses_of(model, way, keys);
     EXPECT_NEAR(divided.front() / one.front(), 1, 1e-6) << way.name;
-    EXPECT_LT(largest_difference(divided, one), 5e-5) << way.name;
+    EXPECT_LT(largest_difference(divided, one), of_format / 4) << way.name;
   }
 }
 
@@ -166,7 +171,7 @@ void with_one_device(const std::function<void(Worker&)>& body) {
 }
 
 // The numbers of each operand, in each of its two products.
-TEST(QuantisedOperandsOf, EachRecipeHaveItsFormatsAndScales) {
+TEST(OperandsOfRecipes, HaveTheirFormatsAndScales) {
   using op::QuantiseSettings;
   constexpr SmallFloat kE4 = SmallFloat::e4m3, kE5 = SmallFloat::e5m2, kE2 = SmallFloat::e2m1;
   constexpr ScaleType kPower = ScaleType::e8m0, kTwo = ScaleType::e4m3;
@@ -231,7 +236,7 @@ TEST(QuantisedOperandsOf, EachRecipeHaveItsFormatsAndScales) {
 }
 
 // e4m3 holds 448 / maximum of what it once was: the maximum of the last 1024 steps before this one.
-TEST(QuantisedOperandsOf, DelayedScalesAreThoseOfEarlierSteps) {
+TEST(OperandsOfRecipes, HaveScalesOfEarlierStepsIfTheyAreDelayed) {
   with_one_device([](Worker& worker) {
     QuantisedStage stage(worker, kWithFp8 + "delayed}");
     const auto saturated = [&](int step, float largest, Operand operand = Operand::input) {
@@ -299,20 +304,24 @@ std::map<std::string, double> losses_of_the_docs() {
   return rows;
 }
 
-TEST(QuantisedValuesOfTheDocs, AreThoseOfTheExample) {
+class QuantisedRowsOfTheDocs : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Rows, QuantisedRowsOfTheDocs,
+                         testing::Values("f32", "tensorwise", "delayed", "rowwise", "blockwise", "mxfp8", "nvfp4"),
+                         [](const auto& instance) { return instance.param; });
+
+TEST_P(QuantisedRowsOfTheDocs, AreLossesOfTheExample) {
+  const std::string name = GetParam();
   const std::map<std::string, double> rows = losses_of_the_docs();
   ASSERT_EQ(rows.size(), 7u);
+  const bool is_recipe = name != "f32" && name != "mxfp8" && name != "nvfp4";
+  const std::string precision = name == "f32" ? "~"
+                                : is_recipe   ? fmt::format("{{compute: fp8, recipe: {}}}", name)
+                                              : fmt::format("{{compute: {}}}", name);
+  const Scenario scenario = load_scenario(TANDEM_SOURCE_DIR "/scenarios/examples/gpt-tiny-fp8.yaml",
+                                          {{.name = "--set", .path = "workload.precision", .value = precision}});
   RunOptions options;
   options.measures_scaling = false;
-  for (const auto& [name, loss] : rows) {
-    const bool is_recipe = name != "f32" && name != "mxfp8" && name != "nvfp4";
-    const std::string precision = name == "f32" ? "~"
-                                  : is_recipe   ? fmt::format("{{compute: fp8, recipe: {}}}", name)
-                                                : fmt::format("{{compute: {}}}", name);
-    const Scenario scenario = load_scenario(TANDEM_SOURCE_DIR "/scenarios/examples/gpt-tiny-fp8.yaml",
-                                            {{.name = "--set", .path = "workload.precision", .value = precision}});
-    EXPECT_NEAR(run_scenario(scenario, options).report.loss.back(), loss, 0.02) << name;
-  }
+  EXPECT_NEAR(run_scenario(scenario, options).report.loss.back(), rows.at(name), 0.02);
 }
 
 }  // namespace

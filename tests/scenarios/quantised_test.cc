@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/workloads/activations.h"
 #include "scenarios/model/model_reader.h"
+#include "scenarios/workloads/activations.h"
 #include "tests/scenarios/running.h"
 #include "topologies/base/error.h"
 #include "topologies/readers/catalog.h"
@@ -88,6 +88,14 @@ TEST(Quantised, InputsAreKeptInOneByte) {
   EXPECT_EQ(activation_bytes({{layer}}, settings), 3 * (8 * 16 + 4));
 }
 
+TEST(Quantised, ValuesAreKeptInTheirType) {
+  LayersSettings layers;
+  layers.quantised = Quantised::mxfp8;
+  EXPECT_EQ(activation_settings(layers, 1).quantised, Quantised::mxfp8);
+  layers.learning.emplace();
+  EXPECT_EQ(activation_settings(layers, 1).quantised, Quantised::none);
+}
+
 // What a block's products of weights take in both passes, and what the kernels move that quantise their operands.
 struct QuantisedBlocks {
   double products_s = 0, quantised_bytes = 0;
@@ -132,9 +140,9 @@ TEST(Quantised, ProductsWithScalesOfBlocksAreSlowerBeforeBlackwellOnly) {
     return quantised_blocks(recipe, machine).products_s / quantised_blocks("tensorwise", machine).products_s;
   };
   EXPECT_NEAR(slower("blockwise", "hgx-h100"), 1 / 0.82, 0.02);
-  EXPECT_EQ(slower("blockwise", "hgx-b200"), 1);
-  EXPECT_EQ(slower("delayed", "hgx-h100"), 1);
-  EXPECT_EQ(slower("rowwise", "hgx-h100"), 1);
+  EXPECT_NEAR(slower("blockwise", "hgx-b200"), 1, 1e-5);
+  EXPECT_NEAR(slower("delayed", "hgx-h100"), 1, 1e-5);
+  EXPECT_NEAR(slower("rowwise", "hgx-h100"), 1, 1e-5);
 }
 
 // Layers of blocks have one byte for each parameter on their way, others two.

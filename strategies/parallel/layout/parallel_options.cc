@@ -11,9 +11,9 @@ namespace tandem {
 
 const std::vector<std::pair<std::string, PipelineOrder>>& pipeline_orders() {
   static const std::vector<std::pair<std::string, PipelineOrder>> orders = {
-      {"1f1b", PipelineOrder::one_forward_one_backward},   {"zero_bubble", PipelineOrder::zero_bubble},
-      {"zero_bubble_h2", PipelineOrder::zero_bubble_h2},   {"zero_bubble_v", PipelineOrder::zero_bubble_v},
-      {"dualpipe_v", PipelineOrder::dual_pipe_v},          {"dualpipe", PipelineOrder::dual_pipe}};
+      {"1f1b", PipelineOrder::one_forward_one_backward}, {"zero_bubble", PipelineOrder::zero_bubble},
+      {"zero_bubble_h2", PipelineOrder::zero_bubble_h2}, {"zero_bubble_v", PipelineOrder::zero_bubble_v},
+      {"dualpipe_v", PipelineOrder::dual_pipe_v},        {"dualpipe", PipelineOrder::dual_pipe}};
   return orders;
 }
 

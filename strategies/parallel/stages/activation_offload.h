@@ -1,5 +1,5 @@
-// Copies what some blocks of a stage keep for their backward pass to the host, and back: see OffloadSegment. Like input,
-// it lies in the memory of the processor that is nearest to the device.
+// Copies what some blocks of a stage keep for their backward pass to the host, and back: see OffloadSegment. Like
+// input, it lies in the memory of the processor that is nearest to the device.
 //
 // Threads: the task of the stage's device.
 #pragma once

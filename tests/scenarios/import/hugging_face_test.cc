@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <map>
 
-#include "scenarios/workloads/activations.h"
 #include "scenarios/model/model_reader.h"
 #include "scenarios/scenario/scenario.h"
+#include "scenarios/workloads/activations.h"
 #include "tests/scenarios/import/import_files.h"
 
 namespace tandem {

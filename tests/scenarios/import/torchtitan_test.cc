@@ -95,8 +95,8 @@ TEST_F(Torchtitan, PipelinesGatherParametersOnce) {
 
 TEST_F(Torchtitan, SchedulesAreThoseOfPyTorch) {
   const auto mesh = [&](const std::string& schedule) {
-    return scenario(config("local_batch_size = 16\n", "pipeline_parallel_degree = 4\npipeline_parallel_schedule = \"" +
-                                                          schedule + "\"\n"))
+    return scenario(config("local_batch_size = 16\n",
+                           "pipeline_parallel_degree = 4\npipeline_parallel_schedule = \"" + schedule + "\"\n"))
         .strategy.mesh;
   };
   EXPECT_EQ(mesh("1F1B").order, PipelineOrder::one_forward_one_backward);
