@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/estimates/activations.h"
+#include "scenarios/workloads/activations.h"
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/job/job.h"
 #include "scenarios/workloads/layer_kernels.h"
