@@ -61,8 +61,7 @@ std::vector<std::string> notes_of_workload(const Job& job) {
     const auto room = static_cast<double>(packed.sequences) * static_cast<double>(packed.sequence_tokens);
     notes.push_back(
         fmt::format("packed sequences: {} documents fill {} sequences of {} tokens, {:.1f} % of which are padding; "
-                    "attention computes "
-                    "{:.1f} % of the pairs of whole sequences in every micro-batch",
+                    "attention computes {:.1f} % of the pairs of whole sequences in every micro-batch",
                     packed.documents, packed.sequences, packed.sequence_tokens,
                     100 * (1 - static_cast<double>(packed.tokens) / room), 100 * packed.pairs));
   }
