@@ -55,7 +55,8 @@ class TitanToml {
  public:
   TitanToml(const PythonConfig& config, const std::filesystem::path& file) : config_(config) {
     // torchtitan/models/llama3/config_registry.py has llama3_8b; elsewhere the function's name says the model.
-    model_name_ = file.filename() == "config_registry.py" ? file.parent_path().filename().string() : "";
+    const std::filesystem::path folder = file.parent_path();
+    if (folder.parent_path().filename() == "models") model_name_ = folder.filename().string();
     if (model_name_.empty()) model_name_ = config.name.substr(0, config.name.find('_'));
   }
 

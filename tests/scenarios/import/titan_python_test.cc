@@ -135,6 +135,15 @@ def llama3_70b() -> Trainer.Config:
             "llama3_70b");
 }
 
+// torchtitan/models/llama3/config_registry.py; elsewhere the function's name says the model.
+TEST_F(TitanPythonFiles, TheFolderOfModelsSaysWhichOneItIs) {
+  std::filesystem::create_directories(folder_ / "models" / "llama3");
+  const std::string text = kImports + function("").replace(function("").find("llama3_8b"), 9, "sft_large");
+  EXPECT_EQ(read_titan_job(InputFile(write("models/llama3/config_registry.py", text))).name, "llama3-8B");
+  EXPECT_THAT(refusal([&] { read_titan_job(InputFile(write("config_registry.py", text))); }),
+              HasSubstr("model.flavor: the sizes of sft-8B are known here"));
+}
+
 TEST_F(TitanPythonFiles, VariablesAreConfigurationsToo) {
   const TitanJob job = this->job(
       "default_config = Trainer.Config(\n    model=ModelConfig(name=\"llama3\", flavor=\"8B\"),\n"
