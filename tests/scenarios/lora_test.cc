@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/workloads/activations.h"
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/job/job.h"
+#include "scenarios/workloads/activations.h"
 #include "scenarios/workloads/layer_kernels.h"
 #include "strategies/parallel/layout/layer_division.h"
 #include "strategies/parallel/stages/layer_exchanges.h"
