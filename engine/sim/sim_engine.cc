@@ -103,8 +103,9 @@ class SimEngine : public Engine {
 
   const Capabilities& capabilities() const override { return capabilities_; }
   Timeline run(const Program& program) override {
-    if (symmetry_ && symmetry_->begin_run()) return run_some(program);
-    Timeline timeline = sim::SimRun(options_, capabilities_, known_).run(program, watchdog_s_);
+    Timeline timeline = symmetry_ && symmetry_->begin_run()
+                            ? run_some(program)
+                            : sim::SimRun(options_, capabilities_, known_).run(program, watchdog_s_);
     if (symmetry_ && !symmetry_->note().empty()) timeline.notes.push_back(symmetry_->note());
     return timeline;
   }

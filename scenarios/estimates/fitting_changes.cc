@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "strategies/model/lora.h"
 #include "strategies/model/offload.h"
 #include "strategies/model/recomputation.h"
 #include "strategies/parallel/division.h"
@@ -26,12 +27,12 @@ double share_again(const Scenario& scenario) {
   const auto& settings = std::get<LayersSettings>(scenario.workload.kind);
   const std::vector<Layer>& layers = settings.model.layers;
   const Recomputation recomputation(layers, settings.recomputed);
-  double again = 0, all = 0;
+  double again = 0;
+  const double all = training_macs(settings.model);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto macs = static_cast<double>(layers[i].forward_macs());
     const Layer::Again how = recomputation.again(i);
     if (how == Layer::Again::everything || how == Layer::Again::everything_but_output) again += macs;
-    all += 3 * macs;
   }
   return all > 0 ? again / all : 0;
 }

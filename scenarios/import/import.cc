@@ -126,7 +126,7 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   stack.set("attention", !job.keeps_scores ? "flash" : job.fuses_softmax ? "fused_softmax" : "separate");
   stack.set("accumulation", job.adds_in_products ? "in_products" : "separate");
   if (job.fuses_loss) stack.set("loss", "fused");
-  if (!job.expert_kernels.empty()) stack.set("experts", job.expert_kernels);
+  if (!job.experts.kernels.empty()) stack.set("experts", job.experts.kernels);
   workload.set("stack", stack);
   const std::string dtype = options.dtype.empty() ? job.dtype : options.dtype;
   workload.set("batch", sizes.batch).set("dtype", dtype);
@@ -139,12 +139,12 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   }
   workload.set("optimizer", options.optimizer.empty() ? job.optimizer : options.optimizer);
   workload.set("bucket_bytes", job.bucket_bytes).set("overlap", job.overlap);
-  if (!job.dispatch.empty() || !job.capacity.empty()) {
+  if (!job.experts.dispatch.empty() || !job.experts.capacity.empty()) {
     YamlMap experts;
-    if (!job.dispatch.empty()) experts.set("dispatch", job.dispatch);
-    if (!job.capacity.empty()) experts.set("capacity", job.capacity);
-    if (job.expert_groups > 0) {
-      experts.set("groups", YamlMap().set("of", job.expert_groups).set("used", job.used_expert_groups));
+    if (!job.experts.dispatch.empty()) experts.set("dispatch", job.experts.dispatch);
+    if (!job.experts.capacity.empty()) experts.set("capacity", job.experts.capacity);
+    if (job.experts.groups > 0) {
+      experts.set("groups", YamlMap().set("of", job.experts.groups).set("used", job.experts.used_groups));
     }
     workload.set("experts", experts);
   }

@@ -355,13 +355,7 @@ class MegatronReader {
   void read_experts() {
     const bool has_experts =
         std::ranges::any_of(job_.spec.blocks, [](const Blocks& blocks) { return !!blocks.block.feed_forward.experts; });
-    if (!has_experts) return;
-    const MegatronExperts experts = read_dispatched_experts(flags_, job_.left_out);
-    job_.dispatch = experts.dispatch;
-    job_.capacity = experts.capacity;
-    job_.expert_kernels = experts.kernels;
-    job_.expert_groups = experts.groups;
-    job_.used_expert_groups = experts.used_groups;
+    if (has_experts) job_.experts = read_dispatched_experts(flags_, job_.left_out);
   }
 
   void read_precision() {

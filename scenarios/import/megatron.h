@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scenarios/import/flags.h"
+#include "scenarios/import/megatron_experts.h"
 #include "scenarios/import/megatron_offload.h"
 #include "scenarios/import/models/transformer.h"
 
@@ -37,9 +38,7 @@ struct MegatronJob {
   bool fuses_softmax = true;     // of scores that are kept
   bool adds_in_products = true;  // gradients of later micro-batches
   bool reduces_in_f32 = true;    // gradients
-  // Keys of workload.experts and the value of workload.stack.experts, as YAML; empty: none, the usual one.
-  std::string dispatch{}, capacity{}, expert_kernels{};
-  std::int64_t expert_groups = 0, used_expert_groups = 0;  // to which routing is limited; 0: it is not
+  MegatronExperts experts{};
   std::string lora{};  // the value of workload.lora, as YAML; empty: all parameters learn
   std::int64_t bucket_bytes = 0;
   std::map<std::string, std::string> nccl{};

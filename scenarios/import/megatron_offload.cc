@@ -1,5 +1,7 @@
 #include "scenarios/import/megatron_offload.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 namespace tandem {
@@ -13,7 +15,7 @@ std::string share_of(const Flags& flags, std::string_view name, const std::strin
   if (error != std::errc() || end != text.data() + text.size() || !(share >= 0 && share <= 1)) {
     flags.fail(name, "must be a share from 0 to 1");
   }
-  return share > 0 ? text : "";
+  return share > 0 ? fmt::format("{}", share) : "";
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ void set_windows(const Flags& flags, std::vector<BlockSpec>& blocks) {
   std::int64_t before = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), before);
   constexpr std::int64_t kMostTokens = 1 << 24;
-  if (error != std::errc{} || before < -1 || before > kMostTokens) {
+  const bool has_more = std::string_view(end).find_first_not_of(",)] 0123456789-") != std::string_view::npos;
+  if (error != std::errc{} || has_more || before < -1 || before > kMostTokens) {
     flags.fail("window_size", fmt::format("expected how many tokens before it a token sees, found '{}'", text));
   }
   if (before < 0) return;  // all of them

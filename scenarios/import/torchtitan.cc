@@ -54,7 +54,7 @@ class TitanReader {
   TitanReader(const InputFile& file, const std::string& name) : file_(file) {
     if (is_titan_python(beginning_of(file, kBeginningBytes))) {
       python_ = read_titan_python(file, name);
-      root_ = toml::parse(python_->toml);
+      root_ = parse_python();
     } else if (!name.empty()) {
       throw InputError({problem_at(file.name(), {.line = 1, .column = 1},
                                    "has one configuration; --config is for Python files of torchtitan")});
@@ -90,6 +90,18 @@ class TitanReader {
       throw InputError(
           {problem_at(file.name(), {.line = static_cast<int>(at.line), .column = static_cast<int>(at.column)},
                       std::string(error.description()))});
+    }
+  }
+
+  // Numbers and texts of Python that TOML does not have, and keys that are given twice.
+  toml::table parse_python() const {
+    try {
+      return toml::parse(python_->toml);
+    } catch (const toml::parse_error& error) {
+      const std::size_t line = std::clamp<std::size_t>(error.source().begin.line, 1, python_->places.size()) - 1;
+      const TitanPython::Place& place = python_->places.at(line);
+      throw InputError({problem_at(file_.name(), {.line = place.line, .column = place.column},
+                                   fmt::format("cannot be read: {}", error.description()))});
     }
   }
 

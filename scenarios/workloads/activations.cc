@@ -280,7 +280,7 @@ std::int64_t cached_logits(std::span<const Layer> layers, const ActivationSettin
 std::int64_t unused_gradients(std::span<const Layer> layers) {
   std::set<std::pair<std::int64_t, std::int64_t>> shapes;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!has_weights(layers[i]) || shares_input(layers, i)) continue;
+    if (!has_weights(layers[i]) || layers[i].is_frozen || shares_input(layers, i)) continue;
     std::int64_t columns = layers[i].gemm->columns;
     for (std::size_t next = i + 1; next < layers.size() && shares_input(layers, next); ++next) {
       columns += layers[next].gemm->columns;

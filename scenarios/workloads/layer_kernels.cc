@@ -200,19 +200,24 @@ std::vector<LayerKernel> LayerKernels::adapter_forward(const Layer& layer, int r
   return kernels;
 }
 
-std::vector<LayerKernel> LayerKernels::adapter_weights(const Layer& layer, int row_parts) const {
+// The gradient of what is between both matrices, which the first one's gradients read, goes back where anything does.
+std::vector<LayerKernel> LayerKernels::adapter_weights(const Layer& layer, int row_parts, bool goes_back) const {
   std::vector<LayerKernel> kernels;
   if (batch_ == 0 || layer.adapter_rank == 0) return kernels;
   kernels.push_back(up(layer, Part::weight_gradient, row_parts));
-  kernels.push_back(up(layer, Part::input_gradient, row_parts));
+  if (!goes_back) kernels.push_back(up(layer, Part::input_gradient, row_parts));
   if (!layer.shares_adapter) kernels.push_back(down(layer, Part::weight_gradient));
   return kernels;
 }
 
-std::vector<LayerKernel> LayerKernels::adapter_input(const Layer& layer) const {
-  if (batch_ == 0 || layer.adapter_rank == 0 || layer.shares_adapter) return {};
-  return {down(layer, Part::input_gradient),
-          sum(layer.name + " adapter sum gradient", layer.gemm->rows * layer.gemm->depth)};
+std::vector<LayerKernel> LayerKernels::adapter_input(const Layer& layer, int row_parts) const {
+  std::vector<LayerKernel> kernels;
+  if (batch_ == 0 || layer.adapter_rank == 0) return kernels;
+  kernels.push_back(up(layer, Part::input_gradient, row_parts));
+  if (layer.shares_adapter) return kernels;
+  kernels.push_back(down(layer, Part::input_gradient));
+  kernels.push_back(sum(layer.name + " adapter sum gradient", layer.gemm->rows * layer.gemm->depth));
+  return kernels;
 }
 
 }  // namespace tandem

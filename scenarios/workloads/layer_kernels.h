@@ -47,8 +47,8 @@ class LayerKernels {
   // gradients of its parameters; and its part of the gradient of the input. `row_parts`: devices that divide the rows
   // of the result.
   std::vector<LayerKernel> adapter_forward(const Layer& layer, int row_parts) const;
-  std::vector<LayerKernel> adapter_weights(const Layer& layer, int row_parts) const;
-  std::vector<LayerKernel> adapter_input(const Layer& layer) const;
+  std::vector<LayerKernel> adapter_weights(const Layer& layer, int row_parts, bool goes_back) const;
+  std::vector<LayerKernel> adapter_input(const Layer& layer, int row_parts) const;
 
  private:
   LayerKernel product(const Layer& layer, LayerKernel::Part part) const;

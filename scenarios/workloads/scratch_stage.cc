@@ -108,8 +108,8 @@ void ScratchStage::add_adapter(std::size_t layer, const LayerKernels& kernels, b
   };
   const int row_parts = row_parts_of_adapter(part);
   add(Work::product, kernels.adapter_forward(part, row_parts));
-  add(Work::weight_gradient, kernels.adapter_weights(part, row_parts));
-  if (with_input_gradient) add(Work::input_gradient, kernels.adapter_input(part));
+  add(Work::weight_gradient, kernels.adapter_weights(part, row_parts, with_input_gradient));
+  if (with_input_gradient) add(Work::input_gradient, kernels.adapter_input(part, row_parts));
   if (learns_until(settings_.model.layers, part_.first + layer)) return;
   for (const Work work : {Work::operations_gradient, Work::product_again, Work::weight_gradient, Work::input_gradient})
     all[index_of(work)].clear();

@@ -61,7 +61,10 @@ std::vector<double> in_chosen_groups(std::int64_t begin, std::int64_t end, std::
 }  // namespace
 
 double parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, const RoutingGroups& groups) {
-  if (groups.count == 0) return static_cast<double>(parts) * (1 - missed(experts, used, experts / parts));
+  if (groups.count == 0 && experts % parts == 0) {
+    return static_cast<double>(parts) * (1 - missed(experts, used, experts / parts));
+  }
+  if (groups.count == 0) return parts_used(experts, used, parts, {.count = 1, .used = 1});
   const std::int64_t of_group = experts / groups.count;
   double sum = 0;
   for (std::int64_t part = 0; part < parts; ++part) {

@@ -178,6 +178,11 @@ std::int64_t tied_parameters(const Model& model, int tensor) {
   return most;
 }
 
+// The last stage's copy of a table that does not learn.
+void copy_frozen_table(Layer& layer) {
+  if (layer.shared_weights && layer.is_frozen) layer.frozen = {layer.gemm->depth * layer.gemm->columns};
+}
+
 // Returns the elements that go between two stages in one pass, in both directions.
 std::int64_t sent_at(std::size_t boundary, const Model& model, const DeviceShare& share) {
   if (boundary == 0 || boundary == model.layers.size()) return 0;
@@ -284,13 +289,15 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
     const auto stage = static_cast<std::size_t>(options.stage_of(place, chunk));
     DeviceShare::Stage& mine = share.stages.emplace_back();
     mine.live = live_micro_batches(actions, chunk);
+    const bool is_last = static_cast<int>(stage) + 1 == options.stages();
+    const bool keeps_table = is_last && stage > 0 && !options.ends_meet();  // a copy of the first stage's
     for (std::size_t i = first[stage]; i < first[stage + 1]; ++i) {
       mine.layers.push_back(divided_layer(model.layers[i], division, 0));
+      if (keeps_table) copy_frozen_table(mine.layers.back());
       const std::int64_t count = mine.layers.back().parameters();
       (division.expert > 1 && has_experts(model.layers[i]) ? of_experts : parameters) += count;
     }
-    const bool is_last = static_cast<int>(stage) + 1 == options.stages();
-    if (is_last && stage > 0 && !options.ends_meet()) parameters += tied_parameters(model, options.tensor);
+    if (keeps_table) parameters += tied_parameters(model, options.tensor);
     for (const std::size_t boundary : {first[stage], first[stage + 1]}) {
       share.sent_together += sent_at(boundary, model, share) / options.context;
     }
@@ -321,7 +328,7 @@ std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions&
           rank % options.tensor,
           among(options.context),
           among(options.expert),
-          options.replicate > 1 ? among(of_stage / options.replicate) : 0,
+          options.replicate > 1 ? among(options.replicas() / options.replicate) : 0,
           part_of(options.batch, options.data, place / options.context).count};
 }
 
@@ -335,7 +342,7 @@ int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   int neighbours = options.data * options.context;
   if (options.context > 1) neighbours = std::gcd(neighbours, options.context);
   if (options.expert > 1) neighbours = std::gcd(neighbours, options.expert);
-  if (options.replicate > 1) neighbours = std::gcd(neighbours, options.data * options.context / options.replicate);
+  if (options.replicate > 1) neighbours = std::gcd(neighbours, options.replicas() / options.replicate);
   return neighbours;
 }
 

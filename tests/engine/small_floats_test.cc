@@ -159,7 +159,7 @@ TEST(SmallFloats, ScalesPutTheLargestElementOnTheLargestNumber) {
     EXPECT_EQ((small_float_scale<SmallFloat::e5m2>(ScaleType::e8m0, none, 0).before), 1);
   }
   EXPECT_EQ((small_float_scale<SmallFloat::e5m2>(ScaleType::f32, 1e-44F, 0).before), std::numeric_limits<float>::max());
-  // Of a tensor up to 2688 = 448 * 6 the second scale is 1. A block up to 12 has the scale 2.
+  // For a tensor up to 2688 = 448 * 6 the second scale is 1. A block up to 12 has the scale 2.
   const SmallFloatScale two = small_float_scale<SmallFloat::e2m1>(ScaleType::e4m3, 12, 2688);
   EXPECT_EQ(two.before, 0.5F);
   EXPECT_EQ(two.after, 2);

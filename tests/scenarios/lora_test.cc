@@ -128,7 +128,7 @@ TEST(Lora, TensorParallelDevicesDivideOneMatrixOfEachPair) {
   EXPECT_EQ(summed_adapter_parameters(output, true), kLoraRank * kLoraHidden);
 }
 
-// Of a frozen product the gradient of the input remains; an adapter has all of its own.
+// A frozen product has the gradient of its input only; an adapter has all of its own.
 TEST(Lora, ProductsOfWeightsHaveNoGradients) {
   const Model model = adapted({{"query"}, {"attention_output"}, {"up"}});
   const LayerKernels kernels({}, DType::bf16, 1);
@@ -147,9 +147,16 @@ TEST(Lora, ProductsOfWeightsHaveNoGradients) {
               testing::Not(testing::Contains(LayerKernel::Part::table_gradient)));
   EXPECT_EQ(parts(kernels.adapter_forward(lora_layer(model, "block.1.up"), 1)),
             (std::vector{LayerKernel::Part::product, LayerKernel::Part::product, LayerKernel::Part::memory}));
-  EXPECT_EQ(parts(kernels.adapter_weights(lora_layer(model, "block.1.up"), 1)),
+  const Layer& up = lora_layer(model, "block.1.up");
+  EXPECT_EQ(parts(kernels.adapter_weights(up, 1, false)),
             (std::vector{LayerKernel::Part::weight_gradient, LayerKernel::Part::input_gradient,
                          LayerKernel::Part::weight_gradient}));
+  EXPECT_EQ(parts(kernels.adapter_weights(up, 1, true)),
+            (std::vector{LayerKernel::Part::weight_gradient, LayerKernel::Part::weight_gradient}))
+      << "what goes back may not wait for gradients of weights";
+  EXPECT_EQ(
+      parts(kernels.adapter_input(up, 1)),
+      (std::vector{LayerKernel::Part::input_gradient, LayerKernel::Part::input_gradient, LayerKernel::Part::memory}));
   EXPECT_TRUE(kernels.adapter_forward(lora_layer(model, "block.1.down"), 1).empty());
 }
 

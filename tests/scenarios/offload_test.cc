@@ -150,7 +150,7 @@ TEST(Offload, OfTheOptimizerIsUpdatedAtTheRateOfTheHost) {
   EXPECT_GT(mean_step_of(run_offloading(half)), mean_step_of(run_offloading(none)));
 }
 
-// A device must not stand for others, with which it shares the way to the host.
+// A device must not represent others, with which it shares the way to the host.
 TEST(Offload, TakesTheSameTimeInRunsThatOnlyReport) {
   const Scenario scenario = offloading_gpt("{activations: 2, optimizer: 0.2}", "{name: mesh, data: 4}", "24GB/s", 4);
   const RunResult all = run_offloading(scenario);

@@ -52,6 +52,26 @@ TEST(PipelineOrders, SumGradientsOfBothCopies) {
               0.01 * gradients);
 }
 
+// Workers of both places of a stage take turns in its groups, so that those of one place are alike.
+TEST(PipelineOrders, OneWorkerStandsForOthersWhereStagesAreOnTwoDevices) {
+  const auto run = [](const std::string& engine) {
+    const Scenario scenario = read_scenario(
+        "workload: {kind: layers, model: files/routed_experts.yaml, batch: 320, dtype: bf16, optimizer: adam}\n"
+        "strategy: {name: mesh, data: 80, expert: 8, pipeline: 2, micro_batches: 4, schedule: dualpipe, "
+        "distributed_optimizer: true}\nengine: " +
+        engine +
+        "\ntopology: {cluster: {node: hgx-h100, workers: 20}}\ndevices: {type: gpu, per_worker: 8}\n"
+        "steps: 2\nwarmup_steps: 1\n");
+    RunOptions options;
+    options.measures_scaling = false;
+    return run_scenario(scenario, options);
+  };
+  const RunResult some = run("{name: sim}"), all = run("{name: sim, symmetry: off}");
+  EXPECT_FALSE(some.report.classes.empty());
+  EXPECT_TRUE(all.report.classes.empty());
+  EXPECT_EQ(step_of(some), step_of(all));
+}
+
 // The same program with threads as devices: no order lets anybody wait for ever, whatever divides the stages.
 class PipelineOrdersForReal : public testing::TestWithParam<const char*> {};
 

@@ -134,7 +134,7 @@ void launch_combine_rows(cudaStream_t stream, DType dtype, const ExpertArguments
 void launch_expert_weight_gradients(cudaStream_t stream, DType dtype, const ExpertArguments& arguments,
                                     const void* gradient);
 
-// Of f32. `maximum` may be null.
+// Elements are f32. `maximum` may be null.
 void launch_raise_maximum(cudaStream_t stream, float* maximum, const float* a, std::int64_t count);
 struct QuantiseArguments {
   float* to;

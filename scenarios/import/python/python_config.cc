@@ -267,6 +267,8 @@ class PythonReader {
     const bool is_assignment = tokens.front().kind == PythonToken::Kind::name && at + 1 < tokens.size() &&
                                is_mark(tokens[at], "=") && !is_mark(tokens[at + 1], "=");
     if (!is_assignment) return false;
+    constexpr std::size_t kMostKeys = 64;
+    if (keys.size() > kMostKeys) fail("is nested too deeply");
     PythonValue value = evaluated(tokens.subspan(at + 1), locals, depth);
     if (keys.empty()) {
       locals[tokens.front().text] = std::move(value);

@@ -19,8 +19,13 @@ constexpr std::array<std::string_view, 7> kSections{
 std::string toml_text(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c == '\n' ? ' ' : c;
+    if (code < 0x20 || code == 0x7f) {
+      quoted += fmt::format("\\u{:04x}", code);
+    } else {
+      quoted += c;
+    }
   }
   return quoted + "\"";
 }
@@ -33,7 +38,7 @@ std::string toml_of(const PythonValue& value) {
     case PythonValue::Kind::whole:
       return value.text;
     case PythonValue::Kind::real:
-      return value.text.find_first_of(".") == std::string::npos || value.text.ends_with('.') ? "" : value.text;
+      return value.text.starts_with('.') || value.text.ends_with('.') ? "" : value.text;
     case PythonValue::Kind::text:
       return toml_text(value.text);
     case PythonValue::Kind::list: {
@@ -66,7 +71,8 @@ class TitanToml {
       line(fmt::format("[{}]", section), config_.value);
       const PythonValue* const value = config_.value.find(section);
       if (value != nullptr) keys(section, *value);
-      if (section == "optimizer" && value != nullptr && value->text.find("InBackward") != std::string::npos) {
+      const bool is_in_backward = value != nullptr && value->text.find("InBackward") != std::string::npos;
+      if (section == "optimizer" && is_in_backward && value->find("early_step_in_backward") == nullptr) {
         line("early_step_in_backward = true", *value);
       }
       // Later versions choose by operation only, and have no option for it.
@@ -86,19 +92,24 @@ class TitanToml {
     made_.places.push_back({.line = at.line, .column = at.column});
   }
 
+  // A section is a call of its class by keywords; None is one without keys.
   void keys(std::string_view section, const PythonValue& value) {
-    if (value.kind == PythonValue::Kind::unread) {
+    const bool is_section =
+        value.kind == PythonValue::Kind::call && value.items.empty() && value.text.find("Config") != std::string::npos;
+    const bool is_made = value.kind == PythonValue::Kind::call && value.text.empty();  // by assignments to its keys
+    if (!is_section && !is_made && value.kind != PythonValue::Kind::none) {
       made_.unread[std::string(section)] = {.line = value.line, .column = value.column};
     }
     for (const PythonArgument& argument : value.arguments) key(section, argument.name, argument.value);
   }
 
   void key(std::string_view section, std::string_view name, const PythonValue& value) {
-    if (value.kind == PythonValue::Kind::unread) {
+    if (value.kind == PythonValue::Kind::none) return;
+    if (const std::string text = toml_of(value); !text.empty()) {
+      line(fmt::format("{} = {}", name, text), value);
+    } else {
       made_.unread[fmt::format("{}.{}", section, name)] = {.line = value.line, .column = value.column};
-      return;
     }
-    if (const std::string text = toml_of(value); !text.empty()) line(fmt::format("{} = {}", name, text), value);
   }
 
   // model_spec=model_registry("8B"), or in some versions model=ModelConfig(name="llama3", flavor="8B").
@@ -114,7 +125,9 @@ class TitanToml {
     } else if (older != nullptr) {
       keys("model", *older);
     }
-    if (const PythonValue* assets = config_.value.find("hf_assets_path")) key("model", "hf_assets_path", *assets);
+    const bool has_assets = spec == nullptr && older != nullptr && older->find("hf_assets_path") != nullptr;
+    const PythonValue* const assets = config_.value.find("hf_assets_path");
+    if (assets != nullptr && !has_assets) key("model", "hf_assets_path", *assets);
     converters();
   }
 
@@ -125,8 +138,14 @@ class TitanToml {
   // Each is a call: Float8LinearConverter.Config(...), MXFP8Converter.Config(...).
   void converters() {
     const PythonValue* const container = config_.value.find("model_converters");
-    const PythonValue* const list = container == nullptr ? nullptr : container->find("converters");
-    if (list == nullptr) return;
+    if (container == nullptr || container->kind == PythonValue::Kind::none) return;
+    const PythonValue* const list = container->find("converters");
+    const auto is_call = [](const PythonValue& one) { return one.kind == PythonValue::Kind::call; };
+    if (list == nullptr || list->kind != PythonValue::Kind::list || !std::ranges::all_of(list->items, is_call)) {
+      const PythonValue& at = list == nullptr ? *container : *list;
+      made_.unread["model.converters"] = {.line = at.line, .column = at.column};
+      return;
+    }
     std::vector<std::string> names;
     const PythonValue* float8 = nullptr;
     for (const PythonValue& one : list->items) {

@@ -11,7 +11,7 @@ namespace tandem {
 
 class QuantisedOperands {
  public:
-  // Of a layer of the stage. Nothing is rounded where the training quantises nothing, or not this layer.
+  // For a layer of the stage. Nothing is rounded where the training quantises nothing, or not this layer.
   QuantisedOperands(StageState& state, std::size_t layer);
 
   enum class Operand : std::uint8_t { input, weights, gradient };

@@ -62,7 +62,7 @@ GradientBuckets::GradientBuckets(std::span<const Layer> layers, const std::vecto
         close(experts);
       }
       if (left > 0) bucket.last_layer = i;
-      if (layers[i].can_be_quantised()) quantised += left;
+      if (layers[i].can_be_quantised() && !layers[i].is_frozen) quantised += left;  // adapters are not
       size_ += left;
       bucket.count = size_ - bucket.first;
       const bool is_full = bucket.count * settings.element_bytes >= settings.bucket_bytes;

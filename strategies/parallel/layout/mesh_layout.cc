@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <numeric>
 
 #include "strategies/types/multi_worker_mirrored.h"
 
@@ -73,33 +75,40 @@ MeshGroups MeshLayout::groups_of(int rank) {
 // each such group.
 void MeshLayout::set_groups_of_parameters(int rank, int stage, MeshGroups& groups) {
   const std::vector<int> replicas = replicas_of(rank, stage);
-  const int place = static_cast<int>(std::ranges::find(replicas, rank) - replicas.begin());
-  const auto one_of_each = [&](int count) {
-    std::vector<int> ranks;
-    for (std::size_t i = static_cast<std::size_t>(place % count); i < replicas.size();
-         i += static_cast<std::size_t>(count)) {
-      ranks.push_back(replicas[i]);
-    }
-    return group(ranks);
-  };
   groups.data = groups.shards = group(replicas);
-  groups.expert_data = options_.expert > 1 ? one_of_each(options_.expert) : nullptr;
+  if (options_.expert > 1) {
+    const auto part_of_experts = [&](int other) { return mesh_.coordinate(other, kData) % options_.expert; };
+    std::vector<int> same;
+    std::ranges::copy_if(replicas, std::back_inserter(same),
+                         [&](int other) { return part_of_experts(other) == part_of_experts(rank); });
+    groups.expert_data = group(same);
+  }
   if (options_.replicate == 1) return;
-  const auto shards = static_cast<int>(replicas.size()) / options_.replicate;
+  const auto shards = static_cast<std::ptrdiff_t>(replicas.size()) / options_.replicate;
+  const std::ptrdiff_t place = std::ranges::find(replicas, rank) - replicas.begin();
   const auto first = replicas.begin() + place / shards * shards;
   groups.shards = group(std::vector<int>(first, first + shards));
-  groups.copies = one_of_each(shards);
+  std::vector<int> copies;
+  for (std::ptrdiff_t i = place % shards; i < std::ssize(replicas); i += shards) {
+    copies.push_back(replicas[static_cast<std::size_t>(i)]);
+  }
+  groups.copies = group(copies);
 }
 
-// Where a stage is on two devices of a pipeline, those that have it as their first one precede the others.
+// Where a stage is on two devices of a pipeline, workers with the one and the other take turns, so that each of them
+// has the same neighbours in a ring.
 std::vector<int> MeshLayout::replicas_of(int rank, int stage) const {
   if (options_.ways() == 1) return mesh_.group(rank, kData);
   const std::vector<int> pipeline = mesh_.group(rank, kPipeline);
+  const auto group_at = [&](int chunk) {
+    return mesh_.group(pipeline[static_cast<std::size_t>(options_.place_of(stage, chunk))], kData);
+  };
+  const std::vector<int> one = group_at(0), other = group_at(1);
+  const auto together = std::gcd(std::max(1, options_.per_worker / options_.tensor), static_cast<int>(one.size()));
   std::vector<int> replicas;
-  for (int chunk = 0; chunk < options_.ways(); ++chunk) {
-    const int peer = pipeline[static_cast<std::size_t>(options_.place_of(stage, chunk))];
-    const std::vector<int> more = mesh_.group(peer, kData);
-    replicas.insert(replicas.end(), more.begin(), more.end());
+  for (auto first = one.begin(), second = other.begin(); first != one.end(); first += together, second += together) {
+    replicas.insert(replicas.end(), first, first + together);
+    replicas.insert(replicas.end(), second, second + together);
   }
   return replicas;
 }

@@ -62,7 +62,6 @@ std::vector<PipelineAction> in_turn(const RoundsOfPasses& rounds, int warm_up, b
 }
 
 int interleaved_warm_up(int device, const RoundsOfPasses& rounds) {
-  if (rounds.micro_batches == rounds.devices) return rounds.passes();
   return std::min(rounds.passes(), 2 * (rounds.devices - device - 1) + (rounds.chunks - 1) * rounds.devices);
 }
 
@@ -86,7 +85,8 @@ std::vector<PipelineAction> interleaved_one_forward_one_backward(int device, int
   if (chunks == 1) return one_forward_one_backward(device, devices, micro_batches);
   check_rounds(device, devices, micro_batches);
   const RoundsOfPasses rounds{.devices = devices, .chunks = chunks, .micro_batches = micro_batches};
-  return in_turn(rounds, interleaved_warm_up(device, rounds), false);
+  const bool is_one_round = micro_batches == devices;
+  return in_turn(rounds, is_one_round ? rounds.passes() : interleaved_warm_up(device, rounds), false);
 }
 
 std::vector<PipelineAction> alternating_one_forward_one_backward(int device, int devices, int chunks,

@@ -75,7 +75,7 @@ TEST_F(BridgeConfig, ExpertsWindowsAndLayoutsAreThoseOfTheModel) {
       "  window_size:\n  - 7\n  - 0\n  window_attn_skip_freq: 2\n  pipeline_model_parallel_size: 2\n"
       "  pipeline_model_parallel_layout:\n  - [embedding, decoder]\n  - [decoder, decoder, decoder, loss]\n"));
   EXPECT_EQ(job.expert, 4);
-  EXPECT_EQ(job.dispatch, "hybridep");
+  EXPECT_EQ(job.experts.dispatch, "hybridep");
   EXPECT_EQ(job.stage_blocks, (std::vector<std::int64_t>{1, 3}));
   std::vector<std::int64_t> windows;
   std::vector<bool> have_experts;
@@ -118,7 +118,7 @@ TEST_F(BridgeConfig, RoutingMayBeLimitedToGroupsOfExperts) {
   const RoutingGroups& groups = std::get<LayersSettings>(scenario.workload.kind).experts.groups;
   EXPECT_EQ(groups.count, 4);
   EXPECT_EQ(groups.used, 2);
-  EXPECT_EQ(job_of(config(experts(4, 2))).expert_groups, 0) << "all-to-all sends a copy for each expert";
+  EXPECT_EQ(job_of(config(experts(4, 2))).experts.groups, 0) << "all-to-all sends a copy for each expert";
   EXPECT_EQ(refusal([&] { job_of(config(experts(3, 1) + flex)); }),
             "run_config.yaml:27:3: --moe-router-num-groups: 3 groups do not divide 8 experts");
   EXPECT_EQ(

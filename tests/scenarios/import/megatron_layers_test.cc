@@ -58,7 +58,7 @@ TEST_F(MegatronLayers, TokensOfSomeSeeAWindow) {
   EXPECT_EQ(windows("--window-size '(7, 0)' --window-attn-skip-freq 2"), (Windows{8, 0, 8, 0}));
   EXPECT_EQ(windows("--window-size 7,0 --window-attn-skip-freq '([1]*3+[0]*1)'"), (Windows{8, 8, 8, 0}));
   EXPECT_EQ(windows("--window-size -1,0"), (Windows{0, 0, 0, 0})) << "all tokens before it";
-  for (const std::string wrong : {"foo", "9223372036854775807"}) {
+  for (const std::string wrong : {"foo", "9223372036854775807", "128abc", "128.7"}) {
     EXPECT_THAT(problem(sizes + "--window-size " + wrong),
                 HasSubstr("--window-size: expected how many tokens before it a token sees, found '" + wrong + "'"));
   }

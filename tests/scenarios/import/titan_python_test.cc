@@ -157,13 +157,49 @@ TEST_F(TitanPythonFiles, VariablesAreConfigurationsToo) {
 TEST_F(TitanPythonFiles, WhatIsNoLiteralIsNamedWithItsPlace) {
   EXPECT_EQ(problem(function("        training=TrainingConfig(seq_len=2 * kLength),\n")),
             "llama_jobs.py:13:41: training.seq_len: is no literal value; put the number or text in its place");
-  EXPECT_EQ(problem(function("        training=make_training(),\n        parallelism=PARALLEL,\n")),
+  EXPECT_EQ(problem(function("        training=make_training(),\n")),
+            "llama_jobs.py:13:18: training: is no literal value; put the number or text in its place");
+  EXPECT_EQ(problem(function("        training=TrainingConfig(),\n        parallelism=PARALLEL,\n")),
             "llama_jobs.py:14:21: parallelism: is no literal value; put the number or text in its place");
   EXPECT_EQ(problem("\ndef f() -> Trainer.Config:\n    return Trainer.Config(model_spec=model_registry(flavor()))\n"),
             "llama_jobs.py:11:53: model.flavor: is no literal value; put the number or text in its place");
   // A key that decides nothing here may be anything.
   EXPECT_THAT(job(function("        training=TrainingConfig(steps=10 * 100),\n")).left_out,
               Contains("13:39: training.steps is no literal value"));
+}
+
+// What TOML has no word for is no literal, either; what it refuses is refused at its place in the Python file.
+TEST_F(TitanPythonFiles, NothingIsReplacedByADefault) {
+  for (const char* value : {"int(\"4096\")", "[4096]", "get()"}) {
+    EXPECT_THAT(problem(function(fmt::format("        training=TrainingConfig(seq_len={}),\n", value))),
+                HasSubstr("training.seq_len: is no literal value"))
+        << value;
+  }
+  for (const char* section : {"get_training(8)", "TrainingConfig(1, 8192)", "3"}) {
+    EXPECT_THAT(problem(function(fmt::format("        training={},\n", section))),
+                HasSubstr("training: is no literal value"))
+        << section;
+  }
+  EXPECT_EQ(job(function("        training=None,\n")).tokens, 2048);
+  for (const char* converters :
+       {"get(1)", "C(converters=get())", "C(converters=[Float8LinearConverter.Config()] + more)"}) {
+    EXPECT_THAT(problem(function(fmt::format("        model_converters={},\n", converters))),
+                HasSubstr("model.converters: is no literal value"))
+        << converters;
+  }
+  for (const char* number : {"0008192", "99999999999999999999999", "1.5j"}) {
+    EXPECT_THAT(problem(function(fmt::format("        training=TrainingConfig(seq_len={}),\n", number))),
+                testing::ContainsRegex("llama_jobs.py:1[0-9]:.*"))
+        << number;
+  }
+  EXPECT_THAT(problem(function("        training=TrainingConfig(seq_len=8192, seq_len=4096),\n")),
+              HasSubstr("cannot be read"));
+  EXPECT_EQ(job(function("        training=TrainingConfig(dataset=\"a\x01\x7f\", seq_len=4096),\n")).tokens, 4096);
+  std::string keys;
+  for (int i = 0; i < 50'000; ++i) keys += ".a";
+  EXPECT_THAT(problem("\ndef f():\n    c = Trainer.Config(model_spec=model_registry(\"8B\"))\n    c" + keys +
+                      " = 1\n    return c\n"),
+              HasSubstr("is nested too deeply"));
 }
 
 TEST_F(TitanPythonFiles, SaysWhatIsWrongAndWhere) {
