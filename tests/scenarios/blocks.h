@@ -22,6 +22,15 @@ inline RunResult run_blocks(const std::string& strategy, int batch, int devices,
   return run_scenario(scenario, options);
 }
 
+// Runs the same program with threads as devices, for which the sizes are small.
+inline Report run_blocks_for_real(const std::string& strategy, int batch, const std::string& more = "") {
+  const Scenario scenario = read_scenario(
+      "workload: {kind: layers, model: files/blocks.yaml, sizes: {tokens: 4, hidden: 32, heads: 8}, batch: " +
+      std::to_string(batch) + ", dtype: f32, optimizer: adam" + more + "}\nstrategy: " + strategy +
+      "\nengine: {name: cpu}\ndevices: {type: cpu, per_worker: 4}\nsteps: 3\nwarmup_steps: 1\n");
+  return run_unscaled(scenario);
+}
+
 // Returns the median, in nanoseconds.
 inline double step_of(const RunResult& result) {
   return static_cast<double>(result.report.summary.step_time.median);

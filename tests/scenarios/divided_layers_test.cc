@@ -313,11 +313,7 @@ TEST(GradientAccumulation, ScattersInEveryPassWhereParametersAreSharded) {
 class DividedLayersForReal : public testing::TestWithParam<const char*> {};
 
 TEST_P(DividedLayersForReal, Run) {
-  const Scenario scenario = read_scenario(
-      std::string("workload: {kind: layers, model: files/blocks.yaml, sizes: {tokens: 4, hidden: 32, heads: 8}, batch: "
-                  "8, dtype: f32, activation_checkpointing: true, optimizer: adam}\nstrategy: ") +
-      GetParam() + "\nengine: {name: cpu}\ndevices: {type: cpu, per_worker: 4}\nsteps: 3\nwarmup_steps: 1\n");
-  EXPECT_GT(run_unscaled(scenario).summary.per_step.compute, 0);
+  EXPECT_GT(run_blocks_for_real(GetParam(), 8, ", activation_checkpointing: true").summary.per_step.compute, 0);
 }
 INSTANTIATE_TEST_SUITE_P(Ways, DividedLayersForReal,
                          testing::Values("{name: tensor_parallel}", "{name: pipeline_parallel, micro_batches: 4}",

@@ -76,11 +76,7 @@ TEST(PipelineOrders, OneWorkerStandsForOthersWhereStagesAreOnTwoDevices) {
 class PipelineOrdersForReal : public testing::TestWithParam<const char*> {};
 
 TEST_P(PipelineOrdersForReal, Run) {
-  const Scenario scenario = read_scenario(
-      std::string("workload: {kind: layers, model: files/blocks.yaml, sizes: {tokens: 4, hidden: 32, heads: 8}, batch: "
-                  "16, dtype: f32, optimizer: adam}\nstrategy: {name: mesh, ") +
-      GetParam() + "}\nengine: {name: cpu}\ndevices: {type: cpu, per_worker: 4}\nsteps: 3\nwarmup_steps: 1\n");
-  EXPECT_GT(run_unscaled(scenario).summary.per_step.compute, 0);
+  EXPECT_GT(run_blocks_for_real(std::string("{name: mesh, ") + GetParam() + "}", 16).summary.per_step.compute, 0);
 }
 INSTANTIATE_TEST_SUITE_P(
     Ways, PipelineOrdersForReal,

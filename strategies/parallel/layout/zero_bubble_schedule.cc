@@ -111,21 +111,17 @@ std::vector<PipelineAction> zero_bubble(int device, int devices, int chunks, int
   const RoundsOfPasses rounds{.devices = chunks == 1 ? 1 : devices, .chunks = chunks, .micro_batches = micro_batches};
   const int warm_up = std::min(rounds.passes(), (chunks - 1) * devices + devices - device - 1);
   std::vector<PipelineAction> actions;
-  const auto add_backward = [&](int number) {
+  const auto add = [&](Step pass, int number) {
     actions.push_back(rounds.backward(number));
-    actions.back().pass = Step::inputs;
-  };
-  const auto add_weights = [&](int number) {
-    actions.push_back(rounds.backward(number));
-    actions.back().pass = Step::weights;
+    actions.back().pass = pass;
   };
   for (int i = 0; i < rounds.passes() + warm_up; ++i) {
     if (i < rounds.passes()) actions.push_back(rounds.forward(i));
     if (i < warm_up) continue;
-    add_backward(i - warm_up);
-    if (i - warm_up >= device) add_weights(i - warm_up - device);
+    add(Step::inputs, i - warm_up);
+    if (i - warm_up >= device) add(Step::weights, i - warm_up - device);
   }
-  for (int i = std::max(0, rounds.passes() - device); i < rounds.passes(); ++i) add_weights(i);
+  for (int i = std::max(0, rounds.passes() - device); i < rounds.passes(); ++i) add(Step::weights, i);
   return actions;
 }
 
