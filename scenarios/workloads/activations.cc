@@ -224,19 +224,6 @@ std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSet
   return settings.examples * bytes;
 }
 
-std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
-  const Recomputation recomputation(layers, settings.recomputed);
-  std::int64_t most = 0;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    std::int64_t together = 0;
-    for (const Again& again : recomputation.before(i)) {
-      together += again_bytes(layers, again, settings);
-    }
-    most = std::max(most, together);
-  }
-  return settings.examples * most;
-}
-
 PassMemory pass_memory(std::span<const Layer> layers, const ActivationSettings& settings) {
   const Recomputation recomputation(layers, settings.recomputed);
   PassMemory pass;

@@ -37,9 +37,6 @@ ActivationSettings activation_settings(const LayersSettings& layers, std::int64_
 // Returns the bytes that one forward pass keeps.
 std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
 
-// Returns the most bytes that layers hold while they are computed again before their backward pass.
-std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
-
 // What one pass over consecutive layers holds while it works on each of them, in bytes.
 struct PassMemory {
   struct Moment {
