@@ -15,13 +15,24 @@ using simgrid_compat::s4u::Engine;
 
 bool is_simulating = false;
 
-// Restores the handler of Ctrl-C that SimGrid replaces: its own kills the process without unwinding.
+// Restores the handler of Ctrl-C that SimGrid replaces: its own kills the process without unwinding. A signal that
+// comes meanwhile is held back until then.
 class KeepInterruptHandler {
  public:
-  KeepInterruptHandler() { sigaction(SIGINT, nullptr, &previous_); }
-  ~KeepInterruptHandler() { sigaction(SIGINT, &previous_, nullptr); }
+  KeepInterruptHandler() {
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &previous_mask_);
+    sigaction(SIGINT, nullptr, &previous_);
+  }
+  ~KeepInterruptHandler() {
+    sigaction(SIGINT, &previous_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
+  }
 
  private:
+  sigset_t previous_mask_{};
   struct sigaction previous_ {};
 };
 

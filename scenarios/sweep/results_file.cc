@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "reports/base/json_fields.h"
 #include "reports/run/report_json.h"
@@ -106,7 +107,22 @@ StoredPoints read_results(const fs::path& file, const SweepIdentity& identity) {
   return stored;
 }
 
-ResultsFile::ResultsFile(fs::path file, const SweepIdentity& identity) : file_(std::move(file)) {
+namespace {
+
+bool lock_within(std::chrono::milliseconds patience, int descriptor) {
+  constexpr std::chrono::milliseconds kPause{20};
+  const auto begin = std::chrono::steady_clock::now();
+  while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (std::chrono::steady_clock::now() - begin >= patience) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
+}  // namespace
+
+ResultsFile::ResultsFile(fs::path file, const SweepIdentity& identity, std::chrono::milliseconds patience)
+    : file_(std::move(file)) {
   const auto fail = [this](const char* why) {
     const std::string message = fmt::format("cannot write {}: {}", file_.string(), why);
     if (descriptor_ >= 0) close(descriptor_);
@@ -117,7 +133,7 @@ ResultsFile::ResultsFile(fs::path file, const SweepIdentity& identity) : file_(s
   if (descriptor_ < 0) fail(std::strerror(errno));
   struct stat status {};
   const bool is_regular = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
-  if (is_regular && flock(descriptor_, LOCK_EX | LOCK_NB) != 0) fail("another sweep is writing to it");
+  if (is_regular && !lock_within(patience, descriptor_)) fail("another sweep is writing to it");
   try {
     if (is_regular) stored_ = read_results(file_, identity);  // what was written before the lock
     if (is_regular && stored_.is_cut && ftruncate(descriptor_, static_cast<off_t>(stored_.whole_bytes)) != 0) {

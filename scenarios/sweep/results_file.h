@@ -2,6 +2,7 @@
 // whole or not at all.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -38,8 +39,12 @@ StoredPoints read_results(const std::filesystem::path& file, const SweepIdentity
 // Appends to such a file, which nobody else can write meanwhile.
 class ResultsFile {
  public:
-  // Throws what read_results() throws, and Error if the file cannot be written or another process writes it.
-  ResultsFile(std::filesystem::path file, const SweepIdentity& identity);
+  // How long another one may still write: a sweep that was asked to stop ends once its points under way have.
+  static constexpr std::chrono::milliseconds kPatience{5000};
+
+  // Throws what read_results() throws, and Error if the file cannot be written or another one goes on writing it.
+  ResultsFile(std::filesystem::path file, const SweepIdentity& identity,
+              std::chrono::milliseconds patience = kPatience);
   ~ResultsFile();
   ResultsFile(const ResultsFile&) = delete;
   ResultsFile& operator=(const ResultsFile&) = delete;

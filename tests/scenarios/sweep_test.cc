@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "engine/launched_job.h"
 #include "scenarios/reading/condition.h"
@@ -308,6 +312,28 @@ TEST(ProcessPool, GivesEveryJobToSomeProcessAndSurvivesItsEnd) {
     EXPECT_TRUE(result.ends_with(std::to_string(job)));
   }
   EXPECT_EQ(lost, (std::map<int, std::string>{{4, "its process was ended by signal 6 (Aborted)"}}));
+}
+
+TEST(ResultsFile, WaitsForAnotherSweepThatEndsAndForNoOther) {
+  std::string folder = (std::filesystem::temp_directory_path() / "tandem-sweep-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto file = std::filesystem::path(folder) / "s.sweep.jsonl";
+  auto first = std::make_unique<ResultsFile>(file, SweepIdentity{"s", "1"});
+  const auto opens = [&](std::chrono::milliseconds patience) {
+    try {
+      const ResultsFile second(file, {"s", "1"}, patience);
+      return std::string("opens");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(opens(std::chrono::milliseconds(50)), testing::EndsWith("another sweep is writing to it"));
+  const std::jthread ending([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    first.reset();
+  });
+  EXPECT_EQ(opens(std::chrono::seconds(60)), "opens");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Ranks, ComeFromTheEnvironmentOfTheLauncher) {
