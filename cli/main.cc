@@ -4,8 +4,8 @@
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 namespace {
 
-// Runs before the initializers of the libraries, which take a tenth of a second.
-[[gnu::section(".preinit_array"), gnu::used]] void (*const handle_signals_first)() = tandem::handle_signals;
+// Runs before the initializers of the libraries, which take a tenth of a second and begin threads.
+[[gnu::section(".preinit_array"), gnu::used]] void (*const hold_signals_first)() = tandem::handle_signals_later;
 
 }  // namespace
 #endif

@@ -42,9 +42,8 @@ bool is_ignored(int signal) {
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-}  // namespace
-
-void handle_signals() {
+// Returns those that end the program.
+sigset_t install_handlers() {
   for (const int signal : {SIGPIPE, SIGXFSZ}) handle(signal, SIG_IGN);
   sigset_t ending;
   sigemptyset(&ending);
@@ -53,6 +52,18 @@ void handle_signals() {
     handle(signal, request);
     sigaddset(&ending, signal);
   }
+  return ending;
+}
+
+}  // namespace
+
+void handle_signals_later() {
+  const sigset_t ending = install_handlers();
+  sigprocmask(SIG_BLOCK, &ending, nullptr);
+}
+
+void handle_signals() {
+  const sigset_t ending = install_handlers();
   sigprocmask(SIG_UNBLOCK, &ending, nullptr);
 }
 

@@ -15,10 +15,14 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-// Installs the handlers. Call it before anything else, also before the initializers of libraries; a second call changes
-// nothing. A signal that is ignored stays so, as SIGHUP is under nohup, and SIGINT in the background of a script. A
-// signal that the program was started with blocked is let through, which may have come meanwhile. A pipe or a limit of
-// file sizes that ends the standard output or a file becomes an error of the write, instead of the program's end.
+// Installs the handlers, and holds the signals back, for the initializers of libraries: a thread that one of these
+// begins never gets them, so that they reach the thread that computes. handle_signals() lets them through.
+void handle_signals_later();
+
+// Installs the handlers; a second call changes nothing. A signal that is ignored stays so, as SIGHUP is under nohup,
+// and SIGINT in the background of a script. A signal that the program was started with blocked is let through, which
+// may have come meanwhile. A pipe or a limit of file sizes that ends the standard output or a file becomes an error of
+// the write, instead of the program's end.
 void handle_signals();
 
 // Opens those of the three standard streams that the program was started without, so that no file takes their place.
