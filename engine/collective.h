@@ -53,6 +53,7 @@ struct CollectiveSpec {
   Reduction reduction = Reduction::sum;
   int root = 0;
   Name purpose{};  // of the program's call, see engine/purpose.h; empty: none
+  bool by_copy_engines = false;  // see Communicator::set_gathers_by_copy_engines()
 
   bool operator==(const CollectiveSpec&) const = default;
   std::string text() const;  // "all_reduce of 10 f32 (sum)", without the purpose

@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-inline constexpr std::array<std::pair<std::string_view, Figure DeviceModel::*>, 16> kDeviceFigures{{
+inline constexpr std::array<std::pair<std::string_view, Figure DeviceModel::*>, 17> kDeviceFigures{{
     {"memory_bandwidth", &DeviceModel::memory_bandwidth_bytes_per_s},
     {"memory", &DeviceModel::memory_bytes},
     {"boost_clock", &DeviceModel::boost_clock_hz},
@@ -27,6 +27,7 @@ inline constexpr std::array<std::pair<std::string_view, Figure DeviceModel::*>, 
     {"collective_slowdown", &DeviceModel::collective_slowdown},
     {"gemm_efficiency", &DeviceModel::gemm_efficiency},
     {"sustained", &DeviceModel::sustained},
+    {"sustained_quantised", &DeviceModel::sustained_quantised},
 }};
 
 inline constexpr std::array<std::pair<std::string_view, Figure LinkModel::*>, 3> kLinkFigures{{

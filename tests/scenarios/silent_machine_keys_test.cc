@@ -114,6 +114,7 @@ std::map<std::string, std::map<std::string, std::vector<std::string>>> figures_o
     }
     models[device->id]["gemm_efficiency"] = {"0.00001"};
     models[device->id]["sustained"] = {"0.00001"};
+    models[device->id]["sustained_quantised"] = {"0.00001"};
     models[device->id]["memory"] = {"1000"};
     for (const char* overhead :
          {"launch_overhead", "op_overhead", "synchronize", "wake_up", "wake_call", "hand_over", "input_element"}) {

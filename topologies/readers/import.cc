@@ -239,7 +239,7 @@ DeviceModel assumed_as_in(const std::string& name, const DeviceModel& model) {
        {&copy.memory_bandwidth_bytes_per_s, &copy.memory_bytes, &copy.boost_clock_hz, &copy.memory_latency_s,
         &copy.launch_overhead_s, &copy.op_overhead_s, &copy.synchronize_s, &copy.graph_launch_overhead_s,
         &copy.graph_op_overhead_s, &copy.wake_up_s, &copy.wake_call_s, &copy.hand_over_s, &copy.input_element_s,
-        &copy.collective_slowdown, &copy.gemm_efficiency, &copy.sustained}) {
+        &copy.collective_slowdown, &copy.gemm_efficiency, &copy.sustained, &copy.sustained_quantised}) {
     assume(name, *figure);
   }
   return copy;

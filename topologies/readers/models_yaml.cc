@@ -196,6 +196,7 @@ void read_device_figures(const YamlReader& map, const FigureOrigin& origin, Devi
   read_slowdown(map.optional("collective_slowdown"), origin, model.collective_slowdown);
   read_ratio(map.optional("gemm_efficiency"), origin, model.gemm_efficiency);
   read_ratio(map.optional("sustained"), origin, model.sustained);
+  read_ratio(map.optional("sustained_quantised"), origin, model.sustained_quantised);
   if (const YamlReader rates = map.optional("rates")) {
     model.rates.clear();
     for (const YamlReader& entry : rates.list()) model.rates.push_back(read_rates(entry));

@@ -179,9 +179,11 @@ class Writer {
            written(model.collective_slowdown, fmt::format("{}", model.collective_slowdown.value)));
     }
     line("    gemm_efficiency: {}", written(model.gemm_efficiency, fmt::format("{}", model.gemm_efficiency.value)));
-    if (!is_unknown(model.sustained)) {
-      line("    sustained: {}", written(model.sustained, fmt::format("{}", model.sustained.value)));
-    }
+    const auto share = [this](const char* key, const Figure& figure) {
+      if (!is_unknown(figure)) line("    {}: {}", key, written(figure, fmt::format("{}", figure.value)));
+    };
+    share("sustained", model.sustained);
+    share("sustained_quantised", model.sustained_quantised);
     if (!model.rates.empty()) line("    rates:");
     for (const DeviceRates& rates : model.rates) write_rates(rates);
   }

@@ -96,6 +96,7 @@ std::vector<FigureName> names_of(const DeviceModel& device) {
       {"collective_slowdown", {"of slowdown beside collectives", 1, true}},
       {"gemm_efficiency", {"of efficiency", 1}},
       {"sustained", {"of a product's rate that lasts", 1}},
+      {"sustained_quantised", {"of a quantised product's rate that lasts", 1, true}},
   };
   std::vector<FigureName> names;
   for (const auto& [dtype, peak] : device.peak_flops_per_s) {

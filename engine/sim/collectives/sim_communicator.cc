@@ -28,7 +28,9 @@ void SimCommunicator::receive(const Tensor& to, int from_rank, Stream& stream) {
 void SimCommunicator::call(const CollectiveSpec& spec, Tensors outputs, Tensors inputs, Streams streams) {
   if (streams.empty()) return;
   const bool are_paid = is_launched_apart_ && static_cast<SimStream&>(*streams.front()).thread() == nullptr;
-  issue(group_, worker_, spec, {local_ranks_, outputs, inputs, streams}, are_paid ? 0 : launches_);
+  CollectiveSpec said = spec;
+  said.by_copy_engines = gathers_by_copy_engines_ && spec.kind == CollectiveKind::all_gather;
+  issue(group_, worker_, said, {local_ranks_, outputs, inputs, streams}, are_paid ? 0 : launches_);
 }
 
 void SimCommunicator::call_pair(CollectiveGroup& pair, int rank, const Tensor& tensor, Stream& stream) {

@@ -20,6 +20,7 @@ class SimCommunicator : public Communicator {
 
   void set_timeout(std::optional<double> timeout_s) override { timeout_s_ = checked_timeout(timeout_s); }
   void set_launched_apart() override { is_launched_apart_ = true; }
+  void set_gathers_by_copy_engines() override { gathers_by_copy_engines_ = true; }
   void send(const Tensor& from, int to_rank, Stream& stream) override;
   void receive(const Tensor& to, int from_rank, Stream& stream) override;
 
@@ -43,6 +44,7 @@ class SimCommunicator : public Communicator {
   std::vector<int> local_ranks_;
   std::optional<double> timeout_s_;
   bool is_launched_apart_ = false;
+  bool gathers_by_copy_engines_ = false;
 };
 
 }  // namespace tandem::sim

@@ -215,14 +215,19 @@ double DeviceCosts::shaped_kernel_s(const ShapedKernel& kernel) const {
   } else {
     const auto& product = std::get<ProductShape>(kernel.shape);
     rate.product_share = product_share(model_->architecture, kernel.dtype, product.scales_blocks);
-    if (rate.is_matrix_unit) rate.product_share *= sustained();
+    if (rate.is_matrix_unit) rate.product_share *= sustained(kernel.dtype);
     seconds = kernels_->product_s(product, kernel.bytes, rate, op_overhead_s());
   }
   shaped_kernels_.emplace(kernel, seconds);
   return seconds;
 }
 
-double DeviceCosts::sustained() const {
+double DeviceCosts::sustained(DType dtype) const {
+  if (dtype == DType::fp8 || dtype == DType::fp4) {
+    use(&model_->sustained_quantised);
+    const Figure& quantised = model_->sustained_quantised;
+    if (quantised.value > 0) return known(quantised, "sustained rate of quantised products");
+  }
   use(&model_->sustained);
   return model_->sustained.value > 0 ? known(model_->sustained, "sustained rate") : 1;
 }

@@ -123,7 +123,7 @@ class DeviceCosts {
   double undisturbed_kernel_s(const Op& op) const;
   double shaped_kernel_s(const ShapedKernel& kernel) const;
   KernelRate kernel_rate(DType dtype) const;
-  double sustained() const;  // the share of the rate of products that lasts
+  double sustained(DType dtype) const;  // the share of the rate of products that lasts
   double gemm_s(const ProductShape& product, const OpCost& cost) const;
   double usual_op_s(const Op& op) const;
   double late_s(const Op& op, double usual_s, double in_use_bytes) const;

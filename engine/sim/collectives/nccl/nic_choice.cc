@@ -14,13 +14,14 @@ std::vector<NodeIndex> NicChoice::chosen(const std::vector<NodeIndex>& gpus, con
     for (const NodeIndex nic : by_distance(gpu, gpus, nics)) {
       const auto route = map_.router.route(gpu, nic);
       const double most = gbs_of(topology_.link_model(route->hops.front().link));
-      if (taken > 0 && gbs + 0.5 * gbs_of_cable(nic) > most) break;
-      gbs += std::min(gbs_of_cable(nic), route->bandwidth_bytes_per_s / 1e9);
+      const double reached = std::min(gbs_of_cable(nic), route->bandwidth_bytes_per_s / 1e9);
+      if (taken > 0 && (gbs + 0.5 * gbs_of_cable(nic) > most || reached < 0.5 * gbs_of_cable(nic))) break;
+      gbs += reached;
       ++taken;
       if (std::ranges::find(chosen, nic) == chosen.end()) chosen.push_back(nic);
     }
   }
-  std::ranges::sort(chosen);
+  if (members.size() > 1) std::ranges::sort(chosen);
   return chosen;
 }
 
@@ -29,14 +30,15 @@ std::vector<NodeIndex> NicChoice::by_distance(NodeIndex from, const std::vector<
                                               const std::vector<NodeIndex>& nics) const {
   std::map<Distance, std::vector<NodeIndex>> near;
   for (const NodeIndex nic : nics) {
-    if (is_connected(nic)) near[distance(from, nic)].push_back(nic);
+    const bool is_at_hand = topology_.worker(nic) == topology_.worker(from);
+    if (is_at_hand && is_connected(nic)) near[distance(from, nic)].push_back(nic);
   }
   std::vector<NodeIndex> sorted;
   for (auto& [away, equal] : near) {
     std::ptrdiff_t before = 0;
     for (const NodeIndex other : gpus) {
       if (other == from) break;
-      if (distance(other, equal.front()) == away) ++before;
+      if (topology_.worker(other) == topology_.worker(from) && distance(other, equal.front()) == away) ++before;
     }
     std::rotate(equal.begin(), equal.begin() + before % std::ssize(equal), equal.end());
     sorted.insert(sorted.end(), equal.begin(), equal.end());
