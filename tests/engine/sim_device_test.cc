@@ -105,6 +105,34 @@ TEST(SimDevice, OpsBesideACollectiveTakeAsMuchLongerAsTheModelSays) {
   EXPECT_EQ(duration_ns(ops[3]), 1'000'000);
 }
 
+TEST(SimDevice, OpsBesideAGatherOfCopyEnginesTakeTheirOwnTime) {
+  StarOptions star;
+  star.gpu.collective_slowdown = vendor(1.25);
+  const auto op_ns = [&](bool by_copy_engines, bool gathers) {
+    const Timeline timeline = simulate(gpu_workers(make_star(star), 2), [&](Worker& worker) {
+      Device& gpu = *worker.devices()[0];
+      const Tensor part = gpu.allocate(DType::f32, {12'500'000});
+      const Tensor whole = gpu.allocate(DType::f32, {25'000'000});  // 5 ms and more on its links
+      Stream* const communication = &gpu.stream(kCommunicationStream);
+      const std::vector<DeviceId> ids = {{"worker", 0, DeviceType::gpu, 0}, {"worker", 1, DeviceType::gpu, 0}};
+      Communicator& communicator = worker.communicator(ids);
+      if (by_copy_engines) communicator.set_gathers_by_copy_engines();
+      const std::span streams(&communication, 1);
+      if (gathers) {
+        communicator.all_gather(std::span(&whole, 1), std::span(&part, 1), streams);
+      } else {
+        communicator.reduce_scatter(std::span(&part, 1), std::span(&whole, 1), Reduction::sum, streams);
+      }
+      gpu.compute_stream().launch(cost_only(1e9));
+      gpu.synchronize();
+    });
+    return duration_ns(records_of(timeline, RecordKind::op).front());
+  };
+  EXPECT_EQ(op_ns(false, true), 1'250'000);
+  EXPECT_EQ(op_ns(true, true), 1'000'000);
+  EXPECT_EQ(op_ns(true, false), 1'250'000) << "sums need multiprocessors";
+}
+
 TEST(SimDevice, SynchronizingAnIdleStreamCostsNothingAndNowPaysTheDebt) {
   StarOptions star;
   star.gpu.launch_overhead_s = vendor(3e-6);

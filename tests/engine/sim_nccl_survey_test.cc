@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/sim/collectives/nccl/link_unit.h"
+#include "engine/sim/collectives/nccl/plan.h"
 #include "engine/sim/collectives/nccl/surveyor.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"
@@ -73,6 +74,22 @@ TEST(Survey, SomeGpusOfAMachineUseTheNicsNearThemAsFarAsTheirPcieLinksGo) {
             (Names{"w0.nic0", "w0.nic4", "w1.nic0", "w1.nic4"}));
   // Four NICs of 12 GB/s near each GPU, whose PCIe link has 48.
   EXPECT_EQ(ports_of(make_cluster("aws-p5", 2), {"w0.gpu0", "w1.gpu0"}).size(), 8U);
+}
+
+TEST(Survey, AGpuOfARackUsesNicsOfItsTrayThatItReachesWithTheirRate) {
+  using Names = std::vector<std::string>;
+  const Topology racks = make_cluster("gb200-nvl72", 36);
+  // Two NICs near each GPU, the nearest first; those of the other socket are behind 6 GB/s.
+  EXPECT_EQ(ports_of(racks, {"w0.gpu0", "w18.gpu0"}), (Names{"w0.nic0", "w0.nic1", "w18.nic0", "w18.nic1"}));
+  EXPECT_EQ(ports_of(racks, {"w0.gpu1", "w18.gpu1"}), (Names{"w0.nic1", "w0.nic0", "w18.nic1", "w18.nic0"}));
+  EXPECT_EQ(ports_of(racks, {"w17.gpu3", "w35.gpu2"}), (Names{"w17.nic3", "w17.nic2", "w35.nic2", "w35.nic3"}));
+  Router router(racks);
+  const auto node = [&](const char* name) { return racks.find(name).value(); };
+  const Communicator pair(Surveyor(racks, router).survey({node("w3.gpu3"), node("w21.gpu3")}), {});
+  const Plan plan = pair.plan({CollectiveKind::send_receive, 32 << 20});
+  ASSERT_EQ(plan.flows.size(), 1U);
+  EXPECT_EQ(racks.node(plan.flows[0].from_nic).name, "w3.nic3");
+  EXPECT_EQ(racks.node(plan.flows[0].to_nic).name, "w21.nic3");
 }
 
 TEST(Survey, FindsTheLinksOfACubeMesh) {
