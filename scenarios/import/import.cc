@@ -205,13 +205,14 @@ Imported import_torchtitan(const InputFile& file, const ImportChoices& options, 
   Imported imported{.kind = ImportKind::torchtitan, .left_out = job.left_out};
   if (!job.config.empty()) {
     const InputFile config(file.path().parent_path() / job.config);
+    const TransformerSpec spec = read_hugging_face(read_json(config), config.name(), job.tokens).spec;
+    for (const Blocks& run : spec.blocks) job.blocks += run.copies;
     const bool has_output = model_file != file.path().filename().string();
     job.model = has_output ? model_file : job.config;
-    if (has_output)
-      imported.model = table_of(read_hugging_face(read_json(config), config.name(), job.tokens).spec).yaml();
+    if (has_output) imported.model = table_of(spec).yaml();
   }
   Choices choices(options, imported.assumed);
-  imported.scenario = titan_scenario(job, file.name(), choices);
+  imported.scenario = titan_scenario(job, choices, imported.left_out);
   return imported;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/engine_info.h"
 #include "scenarios/import/configuration_scenario.h"
 #include "scenarios/import/mesh_sizes.h"
+#include "scenarios/import/titan/titan_stages.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 
@@ -15,11 +16,12 @@ namespace {
 
 class TitanScenario {
  public:
-  TitanScenario(const TitanJob& job, const std::string& file, Choices& choices)
-      : job_(job), file_(file), choices_(choices), options_(choices.options()) {}
+  TitanScenario(const TitanJob& job, Choices& choices, std::vector<std::string>& left_out)
+      : job_(job), stages_(stages_of_titan(job)), choices_(choices), options_(choices.options()), left_out_(left_out) {}
 
   std::string text() {
     find_sizes();
+    judge_types();
     const std::string machine = choices_.word(options_.topology, std::string(kUsualMachine), "machine", "--topology");
     YamlMap scenario;
     scenario.set("schema_version", 1).quote("name", job_.name);
@@ -32,7 +34,7 @@ class TitanScenario {
 
  private:
   [[noreturn]] void refuse(const std::string& message) const {
-    throw InputError({problem_at(file_, kBeginning, message)});
+    throw InputError({problem_at(job_.file, kBeginning, message)});
   }
 
   // Replicas divide parameters among them, unless they are given as one shard.
@@ -76,6 +78,29 @@ class TitanScenario {
     return is_sharded() && job_.gathers_each_pass && !job_.keeps_f32 && job_.copies == 1 &&
            job_.tensor * job_.pipeline * job_.context * job_.expert == 1;
   }
+  bool has_mixed_types() const { return is_sharded() || job_.tensor * job_.pipeline == 1; }
+  bool computes_f32() const { return has_mixed_types() ? job_.computes_f32 : job_.keeps_f32; }
+
+  // The types of torchtitan that a scenario cannot say.
+  void judge_types() {
+    if (!has_mixed_types() && job_.keeps_f32 && !job_.computes_f32) {
+      choices_.note(
+          "everything is computed in float32: with tensor or pipeline parallelism, training.mixed_precision_param "
+          "counts "
+          "only where parameters are divided");
+    }
+    if (computes_f32() && !job_.keeps_f32) {
+      left_out_.emplace_back("training.dtype bfloat16: parameters have the type of what is computed, float32");
+    } else if (is_sharded() && job_.keeps_f32 != job_.reduces_f32) {
+      left_out_.push_back(
+          fmt::format("training.mixed_precision_reduce {}: gradients are added up as they are kept, in {}",
+                      job_.reduces_f32 ? "float32" : "bfloat16",
+                      job_.keeps_f32 ? "float32, twice the bytes" : "bfloat16, half the bytes"));
+    }
+    if (computes_f32() && !job_.precision.empty()) {
+      left_out_.push_back(fmt::format("{}: only operands of two bytes are quantised", job_.precision));
+    }
+  }
 
   YamlMap workload() {
     YamlMap workload, model_sizes, stack;
@@ -84,17 +109,17 @@ class TitanScenario {
     for (const auto& [name, size] : job_.model_sizes) model_sizes.set(name, size);
     workload.set("sizes", model_sizes);
     workload.set("stack", stack.set("fusion", job_.compiles ? "compiled" : "none").set("attention", "flash"));
-    workload.set("batch", sizes_.batch).set("dtype", "bf16");
-    if (job_.keeps_f32) workload.set("parameter_dtype", "f32");
-    if (!job_.precision.empty()) {
+    workload.set("batch", sizes_.batch).set("dtype", computes_f32() ? "f32" : "bf16");
+    if (job_.keeps_f32 && !computes_f32()) workload.set("parameter_dtype", "f32");
+    if (!job_.precision.empty() && !computes_f32()) {
       YamlMap types = YamlMap().set("compute", job_.precision);
       if (!job_.recipe.empty()) types.set("recipe", job_.recipe);
       if (job_.gathers_fp8) types.set("gather", "fp8");
       workload.set("precision", types);
     }
     workload.set("optimizer", "adam");
-    if (job_.tensor > 1) workload.set("sequence_parallel", true);
-    if (job_.overlaps_tensor && job_.tensor > 1) workload.set("overlap_products", true);
+    if (job_.tensor > 1 && job_.sequence_parallel) workload.set("sequence_parallel", true);
+    if (job_.overlaps_tensor && job_.tensor > 1 && job_.sequence_parallel) workload.set("overlap_products", true);
     const std::string again = options_.recompute ? "true" : job_.again;
     if (!again.empty()) workload.set("activation_checkpointing", again);
     if (is_only_sharded() && sizes_.micro_batches > 1) {
@@ -111,7 +136,8 @@ class TitanScenario {
     if (job_.context > 1) strategy.set("context", job_.context);
     if (job_.expert > 1) strategy.set("expert", job_.expert);
     strategy.set("micro_batches", sizes_.micro_batches);
-    if (job_.virtual_stages > 1) strategy.set("virtual_stages", job_.virtual_stages);
+    if (stages_.of_device > 1 && !job_.stages.is_v) strategy.set("virtual_stages", stages_.of_device);
+    if (!stages_.blocks.empty()) strategy.set("stage_blocks", fmt::format("[{}]", fmt::join(stages_.blocks, ", ")));
     if (!job_.schedule.empty()) strategy.set("schedule", job_.schedule);
     if (is_sharded() && job_.gathers_each_pass) strategy.set("shard_parameters", true);
     if (is_sharded() && !job_.gathers_each_pass)
@@ -121,16 +147,17 @@ class TitanScenario {
   }
 
   const TitanJob& job_;
-  const std::string& file_;
+  const StagesOfTitan stages_;
   Choices& choices_;
   const ImportChoices& options_;
+  std::vector<std::string>& left_out_;
   MeshSizes sizes_{};
 };
 
 }  // namespace
 
-std::string titan_scenario(const TitanJob& job, const std::string& file, Choices& choices) {
-  return TitanScenario(job, file, choices).text();
+std::string titan_scenario(const TitanJob& job, Choices& choices, std::vector<std::string>& left_out) {
+  return TitanScenario(job, choices, left_out).text();
 }
 
 }  // namespace tandem

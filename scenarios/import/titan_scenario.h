@@ -2,13 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "scenarios/import/torchtitan.h"
+#include "scenarios/import/titan/torchtitan.h"
 #include "scenarios/import/usual_choices.h"
 
 namespace tandem {
 
-// Returns the scenario's text. `file` is the configuration's, for messages. Throws InputError.
-std::string titan_scenario(const TitanJob& job, const std::string& file, Choices& choices);
+// Returns the scenario's text, and adds what it leaves out of the job. Throws InputError.
+std::string titan_scenario(const TitanJob& job, Choices& choices, std::vector<std::string>& left_out);
 
 }  // namespace tandem

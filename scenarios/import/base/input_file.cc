@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "topologies/base/error.h"
 #include "topologies/base/strict_yaml.h"  // kMostInputBytes
@@ -13,6 +15,8 @@ namespace tandem {
 namespace {
 
 std::atomic<std::int64_t> opened_files = 0;
+
+constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";  // some editors put it before a text
 
 }  // namespace
 
@@ -27,6 +31,11 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);  // readers have buffers of their own
   size_bytes_ = static_cast<std::int64_t>(std::filesystem::file_size(path, ignored));
   ++opened_files;
+  std::array<char, kUtf8Mark.size()> beginning{};
+  if (read(0, beginning) == kUtf8Mark.size() && std::string_view(beginning.data(), beginning.size()) == kUtf8Mark) {
+    skipped_bytes_ = kUtf8Mark.size();
+    size_bytes_ -= skipped_bytes_;
+  }
 }
 
 std::int64_t InputFile::opened() {
@@ -34,7 +43,7 @@ std::int64_t InputFile::opened() {
 }
 
 std::size_t InputFile::read(std::int64_t offset, std::span<char> bytes) const {
-  const bool is_there = fseeko(file_.get(), offset, SEEK_SET) == 0;
+  const bool is_there = fseeko(file_.get(), offset + skipped_bytes_, SEEK_SET) == 0;
   const std::size_t count = is_there ? std::fread(bytes.data(), 1, bytes.size(), file_.get()) : 0;
   if (count == 0 && (!is_there || std::ferror(file_.get()) != 0)) {
     fail(fmt::format("cannot be read: {}", std::strerror(errno)));

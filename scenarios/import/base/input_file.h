@@ -22,8 +22,9 @@ class InputFile {
   InputFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  std::string name() const { return path_.string(); }      // in messages
-  std::int64_t size_bytes() const { return size_bytes_; }  // when it was opened
+  std::string name() const { return path_.string(); }  // in messages
+  // When it was opened. A mark of UTF-8 before a text (EF BB BF) is no part of it, here and below.
+  std::int64_t size_bytes() const { return size_bytes_; }
   // Copies bytes from `offset` on, and returns how many there were; 0 at the end. Throws InputError for a file that
   // cannot be read, or that has grown.
   std::size_t read(std::int64_t offset, std::span<char> bytes) const;
@@ -45,7 +46,7 @@ class InputFile {
 
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, CloseFile> file_;
-  std::int64_t size_bytes_ = 0;
+  std::int64_t size_bytes_ = 0, skipped_bytes_ = 0;
   mutable std::optional<ImportKind> kind_;
 };
 

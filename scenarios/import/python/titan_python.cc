@@ -16,6 +16,12 @@ namespace {
 constexpr std::array<std::string_view, 7> kSections{
     "training", "parallelism", "activation_checkpoint", "compile", "optimizer", "experimental", "debug"};
 
+// Other arguments that are read here, and those that change nothing of a step's time.
+constexpr std::array<std::string_view, 17> kKnownArguments{
+    "checkpoint", "comm",     "dataloader", "dump_folder", "fault_tolerance", "hf_assets_path",
+    "job",        "loss",     "metrics",    "model",       "lr_scheduler",    "model_converters",
+    "model_spec", "profiler", "profiling",  "tokenizer",   "validator"};
+
 std::string toml_text(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -80,6 +86,7 @@ class TitanToml {
                                 value->kind == PythonValue::Kind::call && value->find("selective_ac_option") == nullptr;
       if (is_selective) line("selective_ac_option = \"op\"", *value);
     }
+    name_unknown();
     for (const std::string& statement : config_.skipped) {
       made_.left_out.push_back(fmt::format("{} ...: what this statement changes", statement));
     }
@@ -129,6 +136,15 @@ class TitanToml {
     const PythonValue* const assets = config_.value.find("hf_assets_path");
     if (assets != nullptr && !has_assets) key("model", "hf_assets_path", *assets);
     converters();
+  }
+
+  void name_unknown() {
+    for (const PythonArgument& argument : config_.value.arguments) {
+      if (std::ranges::count(kSections, argument.name) + std::ranges::count(kKnownArguments, argument.name) > 0)
+        continue;
+      made_.left_out.push_back(fmt::format("{}:{}: {}: not known here; what it changes is left out",
+                                           argument.value.line, argument.value.column, argument.name));
+    }
   }
 
   static PythonValue unread_at(const PythonValue& at) {

@@ -79,5 +79,32 @@ TEST_F(BadInput, WhatNobodyKnowsIsRefused) {
   }
 }
 
+// Editors of Windows put EF BB BF before a text.
+TEST_F(BadInput, AMarkOfUtf8IsNoPartOfAText) {
+  const auto kind = [&](const std::string& name, const std::string& text) {
+    const auto file = write(name, "\xef\xbb\xbf" + text);
+    const Imported imported = import_file(file, {}, "");
+    EXPECT_FALSE(imported.scenario.empty());
+    return imported.kind;
+  };
+  EXPECT_EQ(kind("job.toml", "[model]\nflavor = \"8B\"\n[training]\nseq_len = 512\n"), ImportKind::torchtitan);
+  EXPECT_EQ(kind("jobs.py",
+                 "from torchtitan import x\n\ndef llama3_8b():\n    return Trainer.Config(\n        "
+                 "model_spec=model_registry(\"8B\"),\n    )\n"),
+            ImportKind::torchtitan);
+  EXPECT_EQ(kind("config.json", R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 128})"),
+            ImportKind::hugging_face);
+  EXPECT_EQ(kind("model.yaml",
+                 "MODEL_ARGS:\n  --num-layers: 2\n  --hidden-size: 64\n  --num-attention-heads: 4\n  "
+                 "--seq-length: 128\n  --max-position-embeddings: 128\n  --vocab-size: 100\n"),
+            ImportKind::megatron);
+  EXPECT_THAT(problem(write("job.toml", "\xef\xbb\xbf[model]\nflavor = \"8B\"\n[training]\nseq_len = 0\n")),
+              HasSubstr("job.toml:4:11: training.seq_len"));
+  const InputFile empty(write("mark", "\xef\xbb\xbf"));
+  EXPECT_EQ(empty.size_bytes(), 0);
+  EXPECT_EQ(empty.text(), "");
+}
+
 }  // namespace
 }  // namespace tandem

@@ -1,5 +1,5 @@
 // Job configurations of torchtitan that are written as Python: functions that return Trainer.Config(...).
-#include "scenarios/import/torchtitan.h"
+#include "scenarios/import/titan/torchtitan.h"
 
 #include <fmt/format.h>
 
@@ -223,6 +223,17 @@ TEST_F(TitanPythonFiles, SaysWhatIsWrongAndWhere) {
   const auto toml = write("job.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n");
   EXPECT_THAT(refusal([&] { import_file(InputFile(toml), {.config = "llama3_8b"}, ""); }),
               HasSubstr("has one configuration; --config is for Python files of torchtitan"));
+}
+
+TEST_F(TitanPythonFiles, NamesArgumentsThatItDoesNotKnow) {
+  const TitanJob job =
+      this->job(function("        overlap=Overlap.Config(),\n        metrics=Metrics.Config(),\n"
+                         "        training=TrainingConfig(seq_length=8),\n"));
+  EXPECT_THAT(job.left_out, Contains("13:17: overlap: not known here; what it changes is left out"));
+  EXPECT_THAT(job.left_out, Contains("training.seq_length: not known here; what it changes is left out"));
+  EXPECT_THAT(job.left_out, testing::Not(Contains(HasSubstr("metrics"))));
+  EXPECT_THAT(problem(function("        compile=CompileConfig(enable=\"False\"),\n")),
+              HasSubstr("13:38: compile.enable: expected true or false, without quotes, found 'False'"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "scenarios/import/torchtitan.h"
+#include "scenarios/import/titan/torchtitan.h"
 
 #include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/import_files.h"
@@ -187,6 +187,8 @@ TEST_F(Torchtitan, SaysWhichDegreesCannotBe) {
 TEST_F(Torchtitan, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(problem(config("", "", "", "flavor = \"8B\"\nconverters = \"float8\"")),
               HasSubstr("job.toml:4:14: model.converters: expected a list of texts"));
+  EXPECT_THAT(problem(config("", "", "", "flavor = \"8B\"\nconverters = [8]")),
+              HasSubstr("job.toml:4:14: model.converters: expected a list of texts"));
   EXPECT_EQ(problem(config("seq_len = \"long\"")), "job.toml:5:11: training.seq_len: expected a whole number");
   EXPECT_EQ(problem(config("seq_len = 0")), "job.toml:5:11: training.seq_len: must be from 1 to 16777216, found 0");
   EXPECT_THAT(problem(config("", "", "", "flavor = \"1B\"")),
@@ -200,6 +202,137 @@ TEST_F(Torchtitan, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(problem(config(""), {.tensor = 2}), HasSubstr("is a configuration of torchtitan, and --tensor is for"));
   EXPECT_THAT(job(config("enable_cpu_offload = true")).left_out,
               testing::Contains(HasSubstr("training.enable_cpu_offload")));
+}
+
+TEST_F(Torchtitan, SwitchesAreNoTexts) {
+  EXPECT_EQ(problem(config("", "", "[compile]\nenable = \"false\"\n")),
+            "job.toml:9:10: compile.enable: expected true or false, without quotes, found 'false'");
+  EXPECT_EQ(problem(config("enable_cpu_offload = \"false\"")),
+            "job.toml:5:22: training.enable_cpu_offload: expected true or false, without quotes, found 'false'");
+  EXPECT_THAT(problem(config("", "enable_async_tensor_parallel = 1\n")), HasSubstr("expected true or false, found 1"));
+  const auto compiled = [&](const std::string& more) {
+    return job(config("", "", "[compile]\nenable = true\n" + more)).compiles;
+  };
+  EXPECT_TRUE(compiled("components = [\"model\", \"loss\"]\n"));
+  EXPECT_FALSE(compiled("components = [\"loss\"]\n"));
+}
+
+TEST_F(Torchtitan, SectionsHaveKeys) {
+  EXPECT_EQ(problem("parallelism = 3\n" + config("").substr(0, config("").find("[parallelism]"))),
+            "job.toml:1:15: parallelism: expected a section [parallelism] with keys");
+  EXPECT_EQ(problem(config("", "", "[[compile]]\nenable = true\n")),
+            "job.toml:8:1: compile: expected a section [compile] with keys");
+}
+
+TEST_F(Torchtitan, NamesWhatItDoesNotKnow) {
+  const std::string known =
+      "[job]\ndump_folder = \"out\"\n[metrics]\nlog_freq = 10\n[optimizer]\nlr = 3e-4\nname = \"AdamW\"\n"
+      "[lr_scheduler]\nwarmup_steps = 200\n[checkpoint]\nenable = false\n[compile]\nenable = false\n"
+      "[float8]\nfilter_fqns = [\"attention.wq\"]\n";
+  EXPECT_THAT(job(config("steps = 10\ndataset = \"c4\"\nbatch_size = 2\n",
+                         "disable_loss_parallel = true\npipeline_parallel_schedule = \"DualPipeV\"\n", known))
+                  .left_out,
+              ElementsAre("training.max_norm: the norm of the gradients takes no time"));
+  const auto left_out =
+      job(config("sequence_length = 8\n", "tensor_paralel_degree = 8\n", "[paralelism]\na.b = 1\n")).left_out;
+  for (const char* key : {"training.sequence_length", "parallelism.tensor_paralel_degree", "paralelism.a.b"}) {
+    EXPECT_THAT(left_out, Contains(std::string(key) + ": not known here; what it changes is left out"));
+  }
+}
+
+TEST_F(Torchtitan, NamesWhatIsNotModelledWhereItMatters) {
+  const auto left_out = [&](const std::string& parallelism, const std::string& others = "",
+                            const std::string& model = "flavor = \"8B\"") {
+    return job(config("", parallelism, others, model)).left_out;
+  };
+  EXPECT_THAT(
+      left_out("tensor_parallel_degree = 2\ndisable_loss_parallel = true\n"),
+      Contains("parallelism.disable_loss_parallel: each device computes the loss of its part of the vocabulary, "
+               "and no logits are gathered"));
+  EXPECT_THAT(left_out("context_parallel_degree = 2\ncontext_parallel_rotate_method = \"alltoall\"\n"),
+              Contains(HasSubstr("parallelism.context_parallel_rotate_method alltoall: keys and values are gathered")));
+  EXPECT_THAT(
+      left_out("pipeline_parallel_degree = 2\npipeline_parallel_split_points = [\"layers.4\", \"layers.9\"]\n"),
+      Contains("parallelism.pipeline_parallel_split_points layers.4, layers.9: the layers are divided as without "
+               "it"));
+  const std::string filter = "filter_fqns = [\"output\", \"attention.wk\"]\n";
+  EXPECT_THAT(
+      left_out("", "[quantize.linear.float8]\n" + filter, "flavor = \"8B\"\nconverters = [\"quantize.linear.float8\"]"),
+      Contains(HasSubstr("quantize.linear.float8.filter_fqns output, attention.wk: all dense layers")));
+  EXPECT_THAT(left_out("", "[optimizer]\nimplementation = \"for-loop\"\n"),
+              Contains("optimizer.implementation for-loop: the optimizer takes the time of fused kernels"));
+}
+
+// As torchtitan's generate_llm_fqn_per_model_part divides them.
+TEST_F(Torchtitan, EmbeddingAndOutputCountAsLayersOfAStage) {
+  const auto mesh = [&](const std::string& flavor, const std::string& more) {
+    return scenario(config("local_batch_size = 16\n", more, "", "flavor = \"" + flavor + "\"")).strategy.mesh;
+  };
+  const auto blocks = [&](const std::string& flavor, const std::string& more) {
+    return mesh(flavor, more).stage_blocks;
+  };
+  const std::string four = "pipeline_parallel_degree = 4\n";
+  EXPECT_THAT(blocks("8B", four), ElementsAre(8, 9, 8, 7)) << "34 with the embedding and the output";
+  EXPECT_THAT(blocks("405B", "pipeline_parallel_degree = 8\n"), ElementsAre(15, 16, 16, 16, 16, 16, 16, 15));
+  const std::string equal =
+      "pipeline_parallel_first_stage_less_layers = 0\npipeline_parallel_last_stage_less_layers = 0\n";
+  EXPECT_THAT(blocks("8B", four + equal), testing::IsEmpty()) << "equally many";
+  EXPECT_THAT(blocks("8B", four + "pipeline_parallel_first_stage_less_layers = 2\n"), ElementsAre(7, 9, 9, 7));
+  const std::string looped = four + "pipeline_parallel_schedule = \"Interleaved1F1B\"\n";
+  EXPECT_THAT(blocks("8B", looped), ElementsAre(4, 5, 4, 4, 4, 4, 4, 3));
+  const MeshSettings three = mesh("8B", looped + "pipeline_parallel_layers_per_stage = 3\n");
+  EXPECT_EQ(three.virtual_stages, 3);
+  EXPECT_THAT(three.stage_blocks, ElementsAre(2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 1));
+  EXPECT_THAT(blocks("8B", four + "pipeline_parallel_schedule = \"DualPipeV\"\n"), testing::SizeIs(8));
+}
+
+TEST_F(Torchtitan, SaysWhichStagesCannotBe) {
+  const auto refused = [&](const std::string& more) {
+    return problem(config("local_batch_size = 16\n", "pipeline_parallel_degree = 4\n" + more));
+  };
+  EXPECT_EQ(refused("pipeline_parallel_layers_per_stage = 5\n"),
+            "job.toml:9:38: parallelism.pipeline_parallel_layers_per_stage: 32 layers and what the first and the last "
+            "stage have besides, which counts as 2, make 7 stages of 5; 4 devices do not divide them");
+  EXPECT_THAT(refused("pipeline_parallel_layers_per_stage = 5\npipeline_parallel_first_stage_less_layers = 5\n"),
+              HasSubstr("make 8 stages of 5, 2 for each of 4 devices; the schedule needs 1"));
+  EXPECT_THAT(refused("pipeline_parallel_schedule = \"InterleavedZeroBubble\"\n"
+                      "pipeline_parallel_layers_per_stage = 9\n"),
+              HasSubstr("make 4 stages of 9, 1 for each of 4 devices; the schedule needs at least 2"));
+  EXPECT_THAT(
+      refused("pipeline_parallel_last_stage_less_layers = 40\n"),
+      HasSubstr("parallelism.pipeline_parallel_last_stage_less_layers: 40 is more than the 18 layers of a stage"));
+  EXPECT_THAT(problem(config("local_batch_size = 16\n", "pipeline_parallel_degree = 64\n")),
+              HasSubstr("32 layers are too few for 64 stages"));
+}
+
+TEST_F(Torchtitan, TypesAreThoseOfMixedPrecision) {
+  const auto of = [&](const std::string& training, const std::string& parallelism = "") {
+    const Imported imported =
+        import_file(write("job.toml", config("local_batch_size = 1\n" + training, parallelism)), {.workers = 1}, "");
+    return std::pair(layers_of(parse_scenario(imported.scenario, (folder_ / "job.toml").string())), imported);
+  };
+  const auto full = of("mixed_precision_param = \"float32\"\n").first;
+  EXPECT_EQ(full.dtype, DType::f32);
+  EXPECT_EQ(full.parameter_dtype, std::nullopt);
+  // Neither fully_shard nor autocast mixes types there.
+  const auto tensor = of("", "tensor_parallel_degree = 8\n");
+  EXPECT_EQ(tensor.first.dtype, DType::f32);
+  EXPECT_THAT(tensor.second.assumed, Contains(HasSubstr("everything is computed in float32")));
+  EXPECT_EQ(of("", "tensor_parallel_degree = 4\n").first.dtype, DType::bf16);
+  EXPECT_EQ(of("", "data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n").first.dtype, DType::bf16);
+  EXPECT_THAT(of("mixed_precision_reduce = \"bfloat16\"\n").second.left_out,
+              Contains("training.mixed_precision_reduce bfloat16: gradients are added up as they are kept, in float32, "
+                       "twice the bytes"));
+  EXPECT_THAT(of("dtype = \"bfloat16\"\n").second.left_out,
+              Contains(HasSubstr("training.mixed_precision_reduce float32: gradients are added up as they are kept")));
+  EXPECT_THAT(problem(config("mixed_precision_reduce = \"float16\"")),
+              HasSubstr("training.mixed_precision_reduce: must be float32 or bfloat16, found 'float16'"));
+}
+
+TEST_F(Torchtitan, RowsAreDividedUnlessItSaysOtherwise) {
+  const std::string tensor = "tensor_parallel_degree = 2\n";
+  EXPECT_TRUE(layers_of(scenario(config("", tensor))).sequence_parallel);
+  EXPECT_FALSE(layers_of(scenario(config("", tensor + "enable_sequence_parallel = false\n"))).sequence_parallel);
 }
 
 }  // namespace
