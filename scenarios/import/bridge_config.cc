@@ -37,6 +37,8 @@ const std::vector<Section>& sections() {
   return kSections;
 }
 
+constexpr std::array<std::string_view, 4> kOfAdapters{"dim", "target_modules", "exclude_modules", "dropout"};
+
 // The letter of a layer in a layout of stages.
 char letter_of(std::string_view layer) {
   return layer == "embedding" ? 'E' : layer == "mtp" ? 'm' : layer == "loss" ? 'L' : 't';
@@ -68,13 +70,15 @@ class BridgeConfig {
 
   // As arguments of their own, since their names say little outside of the section.
   void add_adapters() {
-    const YamlNode* peft = value_of(root_, "peft");
-    if (peft == nullptr || peft->kind != YamlKind::map) return;
-    for (const YamlNode::Entry& entry : peft->entries) {
+    const auto section = std::ranges::find(root_.entries, "peft", &YamlNode::Entry::key);
+    if (section == root_.entries.end() || section->value->kind != YamlKind::map) return;
+    arguments_.push_back({.name = "peft_kind", .value = "", .line = section->line, .column = section->column});
+    for (const YamlNode::Entry& entry : section->value->entries) {
       const bool is_kind = entry.key == kTarget;
-      if (!is_kind && entry.key != "dim" && entry.key != "target_modules" && entry.key != "dropout") continue;
-      if (entry.value->kind == YamlKind::null) continue;
-      const std::string text = text_of(entry);
+      if (!is_kind && std::ranges::count(kOfAdapters, entry.key) == 0) continue;
+      const bool is_null = entry.value->kind == YamlKind::null;
+      if (is_null && entry.key != "target_modules") continue;  // null targets are none, missing ones the usual
+      const std::string text = is_null ? "" : text_of(entry);
       arguments_.push_back({.name = is_kind ? "peft_kind" : "peft_" + entry.key,
                             .value = is_kind ? text.substr(text.rfind('.') + 1) : text,
                             .line = entry.line,

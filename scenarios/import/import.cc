@@ -69,7 +69,7 @@ Imported import_hugging_face(const InputFile& file, const ImportChoices& options
     imported.assumed.emplace_back("tokens are spread over experts evenly, and every device computes with all experts");
   }
   if (!options.lora.empty()) {
-    const Adapters adapters = read_adapter_config(options.lora, table, imported.left_out);
+    const Adapters adapters = read_adapter_config(options.lora, table, model.architecture, imported.left_out);
     model.lora = adapters.yaml();
   }
   Choices choices(options, imported.assumed);

@@ -4,82 +4,32 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "scenarios/import/models/config_values.h"
 
 namespace tandem {
 namespace {
 
-// Names of modules, and the rows of tables that they are.
-struct Module {
-  std::vector<std::string_view> names;
-  std::vector<std::string_view> rows;
-};
-
-const std::vector<Module>& modules() {
-  static const std::vector<Module> kModules{
-      {{"q_proj", "q_b_proj", "wq", "linear_q_proj", "linear_q_up_proj"}, {"query"}},
-      {{"k_proj", "wk"}, {"key"}},
-      {{"v_proj", "wv"}, {"value"}},
-      {{"qkv_proj", "query_key_value", "c_attn", "Wqkv", "linear_qkv"}, {"query", "key", "value"}},
-      {{"q_a_proj", "linear_q_down_proj"}, {"query_down"}},
-      {{"kv_a_proj_with_mqa", "linear_kv_down_proj"}, {"key_value_down"}},
-      {{"kv_b_proj", "linear_kv_up_proj"}, {"key_value"}},
-      {{"o_proj", "out_proj", "wo", "linear_proj"}, {"attention_output"}},
-      {{"gate_proj"}, {"gate"}},
-      {{"up_proj", "fc1"}, {"up"}},
-      {{"gate_up_proj", "linear_fc1"}, {"gate", "up"}},
-      {{"down_proj", "fc2", "linear_fc2"}, {"down"}},
-      {{"lm_head", "embed_out", "output_layer"}, {"head"}}};
-  return kModules;
-}
-
-bool has_row(const ModelTable& table, const std::string& name) {
-  return std::ranges::any_of(
-      table.groups, [&](const TableGroup& group) { return std::ranges::count(group.rows, name, &TableRow::name) > 0; });
-}
-
-void add_item(const std::vector<std::string>& rows, Adapters& adapters) {
-  const std::string item = rows.size() == 1 ? rows.front() : fmt::format("[{}]", fmt::join(rows, ", "));
-  if (std::ranges::count(adapters.layers, item) == 0) adapters.layers.push_back(item);
-}
-
-// All dense layers of blocks but for experts and their routers.
-void add_all(const ModelTable& table, Adapters& adapters, std::vector<std::string>& left_out) {
-  bool has_experts = false;
-  for (const TableGroup& group : table.groups) {
-    for (const TableRow& row : group.rows) {
-      const bool is_dense = row.weights > 0 && row.macs > 0;
-      has_experts = has_experts || (is_dense && row.used_weights < 1);
-      if (!group.name.empty() && is_dense && row.used_weights == 1 && row.name != "router") {
-        add_item({row.name}, adapters);
-      }
-    }
-  }
-  if (has_experts) left_out.emplace_back("adapters of experts");
+std::string item_of(const std::vector<std::string>& rows) {
+  return rows.size() == 1 ? rows.front() : fmt::format("[{}]", fmt::join(rows, ", "));
 }
 
 class AdapterConfig {
  public:
   AdapterConfig(const JsonValue& document, std::string file) : config_(document, std::move(file)) {}
 
-  Adapters read(const ModelTable& table, std::vector<std::string>& left_out) const {
+  Adapters read(const ModelTable& table, std::string_view architecture, std::vector<std::string>& left_out) const {
     const std::string type = config_.text({"peft_type"}, "LORA");
     if (type != "LORA") fail("peft_type", fmt::format("'{}' is not modelled; LORA is", type));
     Adapters adapters{.rank = config_.size({"r"})};
-    const JsonValue* const targets = config_.find({"target_modules"});
-    if (targets == nullptr) fail("target_modules", "is missing: which layers have adapters");
-    if (!targets->is_list()) {
-      if (targets->text != "all-linear") fail("target_modules", "expected a list of names or all-linear");
-      add_all(table, adapters, left_out);
-    }
-    for (const JsonValue& target : targets->items) {
-      const std::string_view name = std::string_view(target.text).substr(target.text.rfind('.') + 1);
-      if (!add_module(name, table, adapters, left_out)) {
-        config_.fail(target, "target_modules", fmt::format("the model has no dense layer '{}'", target.text));
-      }
-    }
-    if (adapters.layers.empty()) fail("target_modules", "names no layer");
+    AdapterTargets targets(table, architecture);
+    read_targets(targets);
+    exclude(targets, left_out);
+    if (targets.is_empty()) fail("target_modules", "names no layer");
+    adapters.layers = targets.layers();
+    for (std::string& sentence : targets.differences("target_modules")) left_out.push_back(std::move(sentence));
+    name_single_blocks(targets, left_out);
     name_rest(left_out);
     return adapters;
   }
@@ -90,17 +40,58 @@ class AdapterConfig {
     config_.fail(at != nullptr ? *at : config_.object(), name, message);
   }
 
+  void read_targets(AdapterTargets& targets) const {
+    const JsonValue* const names = config_.find({"target_modules"});
+    if (names == nullptr) fail("target_modules", "is missing: which layers have adapters");
+    if (!names->is_list()) {
+      if (names->text != "all-linear") {
+        fail("target_modules", "expected a list of names or all-linear; a regular expression is not read");
+      }
+      targets.add_all();
+    }
+    for (const JsonValue& name : names->items) {
+      if (const auto problem = targets.add(name.text)) config_.fail(name, "target_modules", *problem);
+    }
+  }
+
+  // PEFT takes names of modules that the model does not have.
+  void exclude(AdapterTargets& targets, std::vector<std::string>& left_out) const {
+    const JsonValue* const names = config_.find({"exclude_modules"});
+    if (names == nullptr) return;
+    if (!names->is_list() && !names->text.empty()) {
+      left_out.emplace_back("exclude_modules: a regular expression is not read, and nothing is excluded");
+    }
+    for (const JsonValue& name : names->items) targets.exclude(name.text);
+  }
+
+  void name_single_blocks(const AdapterTargets& targets, std::vector<std::string>& left_out) const {
+    const JsonValue* const given = config_.find({"layers_to_transform"});
+    if (given == nullptr) return;
+    std::set<std::int64_t> blocks;
+    if (given->is_list()) {
+      for (const std::int64_t block : config_.counts({"layers_to_transform"})) blocks.insert(block);
+    } else {
+      blocks.insert(config_.count({"layers_to_transform"}, 0));
+    }
+    if (blocks.empty()) return;
+    if (auto sentence = targets.difference("layers_to_transform", "", blocks)) {
+      left_out.push_back(std::move(*sentence));
+    }
+  }
+
   void name_rest(std::vector<std::string>& left_out) const {
     if (const double dropout = config_.number({"lora_dropout"}, 0); dropout > 0) {
       left_out.push_back(fmt::format("lora_dropout {}: adapters read their input as it is", dropout));
     }
     if (config_.text({"bias"}, "none") != "none") left_out.emplace_back("bias: biases are frozen");
     if (config_.boolean({"use_dora"}, false)) left_out.emplace_back("use_dora: magnitudes of weights");
-    for (const std::string_view name : {"modules_to_save", "layers_to_transform", "rank_pattern", "exclude_modules"}) {
+    const std::pair<std::string_view, std::string_view> others[] = {
+        {"modules_to_save", "these modules are frozen, too"}, {"rank_pattern", "all adapters have the rank r"}};
+    for (const auto& [name, why] : others) {
       const JsonValue* const value = config_.find({name});
       const bool is_given =
           value != nullptr && (!value->items.empty() || !value->members.empty() || !value->text.empty());
-      if (is_given) left_out.push_back(fmt::format("{}: the named layers are like the others of their kind", name));
+      if (is_given) left_out.push_back(fmt::format("{}: {}", name, why));
     }
   }
 
@@ -113,27 +104,124 @@ std::string Adapters::yaml() const {
   return fmt::format("{{rank: {}, layers: [{}]}}", rank, fmt::join(layers, ", "));
 }
 
-bool add_module(std::string_view module, const ModelTable& table, Adapters& adapters,
-                std::vector<std::string>& left_out) {
-  const auto known =
-      std::ranges::find_if(modules(), [&](const Module& one) { return std::ranges::count(one.names, module) > 0; });
-  if (known == modules().end()) return false;
-  std::vector<std::string> rows;
-  bool has_experts = false;
-  for (const std::string_view row : known->rows) {
-    if (has_row(table, std::string(row))) rows.emplace_back(row);
-    has_experts = has_experts || has_row(table, fmt::format("expert_{}", row));
-  }
-  if (has_experts) left_out.push_back(fmt::format("{}: adapters of experts", module));
-  if (!rows.empty()) add_item(rows, adapters);
-  return has_experts || !rows.empty();
+bool AdapterTargets::has_row(std::string_view name) const {
+  return std::ranges::any_of(table_.groups, [&](const TableGroup& group) {
+    return std::ranges::count(group.rows, name, &TableRow::name) > 0;
+  });
 }
 
-Adapters read_adapter_config(const std::filesystem::path& file, const ModelTable& table,
+std::int64_t AdapterTargets::blocks() const {
+  std::int64_t count = 0;
+  for (const TableGroup& group : table_.groups) count += group.name.empty() ? 0 : group.copies;
+  return count;
+}
+
+// Finds the items of a module; none for experts.
+std::optional<std::string> AdapterTargets::find(const ModuleName& name, std::string_view written,
+                                                std::vector<std::string>& items) const {
+  if (name.is_pattern)
+    return fmt::format("which layers '{}' means is not read: expected names, numbers and *", written);
+  if (name.layer && *name.layer >= blocks()) {
+    return fmt::format("'{}': the model has {} layers, counted from 0", written, blocks());
+  }
+  bool has_experts = false;
+  for (const JoinedRows& joined : rows_of_module(name, architecture_)) {
+    std::vector<std::string> rows;
+    for (const std::string_view row : joined) {
+      if (!name.of_experts && has_row(row)) rows.emplace_back(row);
+      has_experts = has_experts || has_row(fmt::format("expert_{}", row));
+    }
+    if (!rows.empty()) items.push_back(item_of(rows));
+  }
+  if (!has_experts && items.empty()) return fmt::format("the model has no dense layer '{}'", written);
+  return std::nullopt;
+}
+
+void AdapterTargets::add_item(std::string layers, const std::optional<std::int64_t>& block) {
+  auto known = std::ranges::find(items_, layers, &Item::layers);
+  if (known == items_.end()) known = items_.insert(items_.end(), {.layers = std::move(layers)});
+  known->is_everywhere = known->is_everywhere || !block;
+  if (block) known->blocks.insert(*block);
+}
+
+std::optional<std::string> AdapterTargets::add(std::string_view written) {
+  const ModuleName name = module_name(written);
+  std::vector<std::string> items;
+  if (auto problem = find(name, written, items)) return problem;
+  for (const JoinedRows& joined : rows_of_module(name, architecture_)) {
+    const auto is_expert = [&](std::string_view row) { return has_row(fmt::format("expert_{}", row)); };
+    if (std::ranges::any_of(joined, is_expert)) of_experts_.emplace(written);
+  }
+  for (std::string& item : items) add_item(std::move(item), name.layer);
+  return std::nullopt;
+}
+
+std::optional<std::string> AdapterTargets::exclude(std::string_view written) {
+  const ModuleName name = module_name(written);
+  std::vector<std::string> items;
+  if (auto problem = find(name, written, items)) return problem;
+  for (const std::string& item : items) {
+    if (!name.layer) {
+      std::erase_if(items_, [&](const Item& one) { return one.layers == item; });
+    } else if (std::ranges::count(items_, item, &Item::layers) > 0) {
+      not_excluded_[item].insert(*name.layer);
+    }
+  }
+  return std::nullopt;
+}
+
+void AdapterTargets::add_all() {
+  const std::vector<JoinedRows> joined = joined_rows(architecture_);
+  for (const TableGroup& group : table_.groups) {
+    for (const TableRow& row : group.rows) {
+      const bool is_dense = row.weights > 0 && row.macs > 0;
+      if (is_dense && row.used_weights < 1) of_experts_.emplace("all-linear");
+      if (group.name.empty() || !is_dense || row.used_weights < 1 || row.name == "router") continue;
+      const auto with =
+          std::ranges::find_if(joined, [&](const JoinedRows& rows) { return std::ranges::count(rows, row.name) > 0; });
+      std::vector<std::string> rows;
+      for (const std::string_view one : with == joined.end() ? JoinedRows{row.name} : *with) {
+        if (has_row(one)) rows.emplace_back(one);
+      }
+      add_item(item_of(rows), std::nullopt);
+    }
+  }
+}
+
+std::vector<std::string> AdapterTargets::layers() const {
+  std::vector<std::string> all;
+  for (const Item& item : items_) all.push_back(item.layers);
+  return all;
+}
+
+std::optional<std::string> AdapterTargets::difference(std::string_view key, std::string_view what,
+                                                      const std::set<std::int64_t>& some) const {
+  const auto count = static_cast<std::int64_t>(some.size());
+  if (count >= blocks()) return std::nullopt;
+  return fmt::format(
+      "{}: {} of {} layers have adapters{}{}, and here all: more parameters learn, and gradients go down to the first",
+      key, count, blocks(), what.empty() ? "" : " for ", what);
+}
+
+std::vector<std::string> AdapterTargets::differences(std::string_view key) const {
+  std::vector<std::string> all;
+  for (const std::string& name : of_experts_) all.push_back(fmt::format("{}: adapters of experts", name));
+  for (const Item& item : items_) {
+    if (item.is_everywhere) continue;
+    if (auto sentence = difference(key, item.layers, item.blocks)) all.push_back(std::move(*sentence));
+  }
+  for (const auto& [layers, some] : not_excluded_) {
+    all.push_back(fmt::format("exclude_modules: {} of {} layers have no adapters for {}, and here all have",
+                              some.size(), blocks(), layers));
+  }
+  return all;
+}
+
+Adapters read_adapter_config(const std::filesystem::path& file, const ModelTable& table, std::string_view architecture,
                              std::vector<std::string>& left_out) {
   const InputFile input(file);
   const JsonValue document = read_json(input);
-  return AdapterConfig(document, input.name()).read(table, left_out);
+  return AdapterConfig(document, input.name()).read(table, architecture, left_out);
 }
 
 }  // namespace tandem

@@ -17,6 +17,18 @@ constexpr const char* kWithExperts = R"({"model_type": "qwen3_moe", "hidden_size
   "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
   "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "max_position_embeddings": 128})";
 
+constexpr const char* kGpt2 = R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100,
+  "n_positions": 128})";
+constexpr const char* kBert = R"({"model_type": "bert", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 100,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 128, "type_vocab_size": 2,
+  "architectures": ["BertForMaskedLM"]})";
+constexpr const char* kInternlm2 = R"({"model_type": "internlm2", "hidden_size": 64, "intermediate_size": 96,
+  "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+  "max_position_embeddings": 128})";
+constexpr const char* kNeox =
+    R"({"model_type": "gpt_neox", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 100,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 128})";
+
 class AdapterFiles : public ImportFiles {
  protected:
   Imported imported(const std::string& adapters, const std::string& config = kDense) const {
@@ -47,7 +59,10 @@ TEST_F(AdapterFiles, AllLinearModulesAreThoseOfBlocks) {
               HasSubstr("layers: [query, key, value, attention_output, gate, up, down]}"));
   const Imported experts = imported(R"({"r": 4, "target_modules": "all-linear"})", kWithExperts);
   EXPECT_THAT(experts.scenario, HasSubstr("layers: [query, key, value, attention_output]}"));
-  EXPECT_THAT(experts.left_out, Contains("adapters of experts"));
+  EXPECT_THAT(experts.left_out, Contains("all-linear: adapters of experts"));
+  EXPECT_THAT(imported(R"({"r": 4, "target_modules": "all-linear"})", kGpt2).scenario,
+              HasSubstr("layers: [[query, key, value], attention_output, up, down]}"))
+      << "c_attn is one product";
 }
 
 // A product that a framework joins has one A.
@@ -55,6 +70,50 @@ TEST_F(AdapterFiles, JoinedModulesHaveTheirFirstMatrixTogether) {
   EXPECT_THAT(imported(R"({"r": 4, "target_modules": ["qkv_proj", "gate_up_proj"]})").scenario,
               HasSubstr("layers: [[query, key, value], [gate, up]]}"));
   EXPECT_EQ(model_of(R"({"r": 4, "target_modules": ["qkv_proj"]})").parameters(), 2 * 4 * (64 + 64 + 2 * 32));
+}
+
+TEST_F(AdapterFiles, NamesAreThoseOfTheArchitecture) {
+  const auto layers = [&](const std::string& names, const char* config) {
+    const std::string text = imported(R"({"r": 4, "target_modules": [)" + names + "]}", config).scenario;
+    const std::size_t at = text.find("layers: [", text.find("lora:")) + 8;
+    return text.substr(at, text.find('}', at) - at);
+  };
+  EXPECT_EQ(layers(R"("c_attn", "c_fc")", kGpt2), "[[query, key, value], up]");
+  EXPECT_EQ(layers(R"("c_proj")", kGpt2), "[attention_output, down]") << "both modules of that name";
+  EXPECT_EQ(layers(R"("attn.c_proj")", kGpt2), "[attention_output]");
+  EXPECT_EQ(layers(R"("mlp.c_proj")", kGpt2), "[down]");
+  EXPECT_EQ(layers(R"("wqkv", "w1", "w3", "w2")", kInternlm2), "[[query, key, value], gate, up, down]");
+  EXPECT_EQ(layers(R"("query_key_value", "dense", "dense_h_to_4h")", kNeox),
+            "[[query, key, value], attention_output, up]");
+  EXPECT_EQ(layers(R"("query", "value", "dense")", kBert), "[query, value, attention_output, up, down]");
+  EXPECT_EQ(layers(R"("output.dense")", kBert), "[attention_output, down]");
+  EXPECT_EQ(layers(R"("attention.output.dense", "intermediate.dense")", kBert), "[attention_output, up]");
+  EXPECT_EQ(layers(R"("encoder.layer.0.output.dense", "encoder.layer.1.output.dense")", kBert), "[down]");
+  EXPECT_THAT(problem(R"({"r": 4, "target_modules": ["dense"]})"), HasSubstr("the model has no dense layer 'dense'"));
+}
+
+TEST_F(AdapterFiles, SaysWhereOnlySomeLayersHaveThem) {
+  const auto left_out = [&](const std::string& targets) { return imported(R"({"r": 4, )" + targets + "}").left_out; };
+  const char* const effect = ", and here all: more parameters learn, and gradients go down to the first";
+  EXPECT_THAT(left_out(R"("target_modules": ["layers.0.q_proj", "v_proj"])"),
+              Contains(std::string("target_modules: 1 of 2 layers have adapters for query") + effect));
+  EXPECT_THAT(left_out(R"("target_modules": ["v_proj"], "layers_to_transform": [1])"),
+              Contains(std::string("layers_to_transform: 1 of 2 layers have adapters") + effect));
+  EXPECT_THAT(left_out(R"("target_modules": ["v_proj"], "layers_to_transform": 1)"),
+              Contains(HasSubstr("layers_to_transform: 1 of 2 layers")));
+  EXPECT_THAT(left_out(R"("target_modules": ["layers.0.q_proj", "layers.1.q_proj"], "layers_to_transform": [0, 1])"),
+              testing::IsEmpty());
+}
+
+TEST_F(AdapterFiles, ExcludedModulesHaveNone) {
+  const Imported all =
+      imported(R"({"r": 4, "target_modules": "all-linear", "exclude_modules": ["k_proj", "mlp.down_proj",
+    "lm_head", "vision"]})");
+  EXPECT_THAT(all.scenario, HasSubstr("layers: [query, value, attention_output, gate, up]}"));
+  EXPECT_THAT(all.left_out, testing::IsEmpty());
+  EXPECT_THAT(
+      imported(R"({"r": 4, "target_modules": ["q_proj"], "exclude_modules": ["layers.0.self_attn.q_proj"]})").left_out,
+      Contains("exclude_modules: 1 of 2 layers have no adapters for query, and here all have"));
 }
 
 TEST_F(AdapterFiles, SaysWhatIsWrongAndWhere) {
@@ -65,7 +124,15 @@ TEST_F(AdapterFiles, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(problem(R"({"target_modules": ["q_proj"]})"),
             "adapter_config.json:1:1: r: is missing, and the size of the model depends on it");
   EXPECT_EQ(problem(R"({"r": 8, "target_modules": ".*_proj"})"),
-            "adapter_config.json:1:28: target_modules: expected a list of names or all-linear");
+            "adapter_config.json:1:28: target_modules: expected a list of names or all-linear; a regular expression is "
+            "not read");
+  EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["layers.[01].q_proj"]})"),
+            "adapter_config.json:1:29: target_modules: which layers 'layers.[01].q_proj' means is not read: expected "
+            "names, numbers and *");
+  EXPECT_EQ(
+      problem(R"({"r": 8, "target_modules": ["model.layers.2.self_attn.q_proj"]})"),
+      "adapter_config.json:1:29: target_modules: 'model.layers.2.self_attn.q_proj': the model has 2 layers, counted "
+      "from 0");
   EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["down_proj"]})", kWithExperts),
             "adapter_config.json:1:28: target_modules: names no layer");
   const auto toml = write("job.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n");

@@ -26,6 +26,7 @@ class BridgeConfig : public MegatronFiles {
   }
   MegatronJob job_of(const std::string& text) const { return job(text, kFile); }
   Scenario scenario_of(const std::string& text) const { return scenario(text, {}, kFile); }
+  Imported import_of(const std::string& text) const { return import_file(InputFile(write(kFile, text)), {}, ""); }
   static constexpr const char* kFile = "run_config.yaml";
 };
 
@@ -105,6 +106,43 @@ TEST_F(BridgeConfig, AdaptersAreThoseOfItsSection) {
             "run_config.yaml:35:3: --peft-target-modules: the model has no dense layer 'linear_xyz'");
   EXPECT_THAT(refusal([&] { scenario_of(config("", "peft:\n  _target_: megatron.bridge.peft.dora.DoRA\n")); }),
               HasSubstr("'DoRA' is not modelled; LoRA is"));
+}
+
+// megatron.bridge.peft.canonical_lora: a matrix of its own for each of the joined products.
+TEST_F(BridgeConfig, CanonicalAdaptersAreApart) {
+  const auto peft = [](const std::string& kind, const std::string& more) {
+    return "peft:\n  _target_: megatron.bridge.peft.lora." + kind + "\n  dim: 16\n" + more;
+  };
+  const auto layers = [&](const std::string& text) {
+    const std::string& all = import_of(config("", text)).scenario;
+    const std::size_t at = all.find("layers: [", all.find("lora:")) + 8;
+    return all.substr(at, all.find('}', at) - at);
+  };
+  EXPECT_EQ(layers(peft("CanonicalLoRA", "")), "[query, key, value, attention_output, up, gate, down]");
+  EXPECT_EQ(layers(peft("CanonicalLoRA", "  target_modules:\n  - linear_q\n  - linear_fc1_gate\n")), "[query, gate]");
+  EXPECT_EQ(layers(peft("LoRA", "")), "[[query, key, value], attention_output, [gate, up], down]");
+  const auto refused = [&](const std::string& text) { return refusal([&] { import_of(config("", text)); }); };
+  EXPECT_THAT(refused(peft("CanonicalLoRA", "  target_modules:\n  - linear_qkv\n")),
+              HasSubstr("'linear_qkv' is for LoRA; CanonicalLoRA has linear_q"));
+  EXPECT_THAT(refused(peft("LoRA", "  target_modules:\n  - linear_q\n")), HasSubstr("'linear_q' is for CanonicalLoRA"));
+  EXPECT_EQ(refused("peft:\n  dim: 16\n"),
+            "run_config.yaml:30:1: --peft-kind: the section peft has no _target_: LoRA or CanonicalLoRA");
+}
+
+TEST_F(BridgeConfig, AdaptersMayExcludeModulesOrBeOfSomeLayers) {
+  const auto peft = [](const std::string& more) {
+    return "peft:\n  _target_: megatron.bridge.peft.lora.LoRA\n  dim: 16\n" + more;
+  };
+  const std::string excluded = "  exclude_modules:\n  - output_layer\n  - '*.layers.*.linear_fc2'\n";
+  EXPECT_THAT(import_of(config("", peft("  target_modules: []\n" + excluded))).scenario,
+              HasSubstr("layers: [[query, key, value], attention_output, [gate, up]]}"));
+  EXPECT_THAT(import_of(config("", peft("  target_modules: null\n" + excluded))).scenario,
+              HasSubstr("layers: [[query, key, value], attention_output, [gate, up]]}"));
+  EXPECT_THAT(refusal([&] { import_of(config("", peft(excluded))); }),
+              HasSubstr("--peft-exclude-modules: cannot be given together with target_modules"));
+  EXPECT_THAT(
+      import_of(config("", peft("  target_modules:\n  - '*.layers.0.*.linear_qkv'\n"))).left_out,
+      Contains(HasSubstr("peft.target_modules: 1 of 4 layers have adapters for [query, key, value], and here all")));
 }
 
 TEST_F(BridgeConfig, RoutingMayBeLimitedToGroupsOfExperts) {
