@@ -149,7 +149,7 @@ int import(const ImportFlags& flags) {
   const Imported imported = import_that_fits(
       opened, flags.options, has_output ? model_file.filename().string() : std::string(), scenario_file.parent_path());
   if (!has_output) {
-    const Scenario scenario = parse_scenario(imported.scenario, scenario_file.string(), {}, parts_of(opened));
+    const Scenario scenario = parse_imported(imported, scenario_file.string(), {}, parts_of(opened));
     std::cout << imported.scenario;
     if (flags.common.quiet) return kOk;
     std::cerr << shown_output(summary_of(imported, scenario));

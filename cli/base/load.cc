@@ -68,7 +68,7 @@ Scenario imported_scenario(const std::shared_ptr<const InputFile>& file, const s
   const Imported imported = import_that_fits(file, {}, "", file->path().parent_path());
   for (const std::string& assumed : imported.assumed) std::cerr << "tandem: assumed: " << shown(assumed) << '\n';
   for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << shown(flag) << '\n';
-  return parse_scenario(imported.scenario, file->name(), settings, parts_of(file));
+  return parse_imported(imported, file->name(), settings, parts_of(file));
 }
 
 }  // namespace
@@ -78,6 +78,15 @@ std::shared_ptr<SharedParts> parts_of(const std::shared_ptr<const InputFile>& fi
   parts->add(file->path().lexically_normal().string(), file);
   parts->settle(true);
   return parts;
+}
+
+Scenario parse_imported(const Imported& imported, const std::string& name, const std::vector<ScenarioSetting>& settings,
+                        const std::shared_ptr<const SharedParts>& parts) {
+  try {
+    return parse_scenario(imported.scenario, name, settings, parts);
+  } catch (const InputError& error) {
+    throw at_origins(error, name, imported.origins);
+  }
 }
 
 Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportChoices options,
@@ -95,7 +104,7 @@ Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportCh
     ImportChoices tried = options;
     tried.predictors = 0;  // blocks of a file that is not yet written, one or two of many
     const Imported imported = import_file(*file, tried, "");
-    const Scenario scenario = parse_scenario(imported.scenario, file->name() + " as a scenario", {}, parts);
+    const Scenario scenario = parse_imported(imported, file->name() + " as a scenario", {}, parts);
     parts = scenario.parts;
     const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
     is_free = is_free && strategy.several_workers && !strategy.has_free_mesh();

@@ -38,6 +38,11 @@ void print_notes(const std::vector<std::string>& notes, const CommonOptions& com
 Imported import_that_fits(const std::shared_ptr<const InputFile>& file, ImportChoices options,
                           const std::string& model_file, const std::filesystem::path& folder);
 
+// Parses an imported scenario. Its problems are those of the options, flags and keys that gave its parts. Throws
+// InputError.
+Scenario parse_imported(const Imported& imported, const std::string& name, const std::vector<ScenarioSetting>& settings,
+                        const std::shared_ptr<const SharedParts>& parts);
+
 // Returns what the scenario of an imported file is made of: the file, which is then not opened again.
 std::shared_ptr<SharedParts> parts_of(const std::shared_ptr<const InputFile>& file);
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "topologies/base/error.h"
-
 namespace tandem {
 
 void Flags::remove(std::string_view name) {
@@ -49,13 +47,19 @@ std::string Flags::text(std::string_view name, std::string_view otherwise) const
   return flag == nullptr ? std::string(otherwise) : flag->value;
 }
 
-void Flags::fail(std::string_view name, const std::string& message) const {
+Diagnostic Flags::place_of(std::string_view name) const {
   const Flag* flag = find(name);
   std::string shown(name);
   std::replace(shown.begin(), shown.end(), '_', '-');
   const Flag* near = flag == nullptr && !flags_.empty() ? &flags_.front() : flag;  // those that lack it
   const FilePlace place = near == nullptr ? kBeginning : FilePlace{.line = near->line, .column = near->column};
-  throw InputError({problem_at(file_, place, message, "--" + shown)});
+  return problem_at(file_, place, "", "--" + shown);
+}
+
+void Flags::fail(std::string_view name, const std::string& message) const {
+  Diagnostic problem = place_of(name);
+  problem.message = message;
+  throw InputError({problem});
 }
 
 }  // namespace tandem

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scenarios/import/base/input_file.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
 
@@ -38,7 +39,9 @@ class Flags {
   std::optional<std::int64_t> number(std::string_view name) const;  // throws InputError for anything else
   std::int64_t number(std::string_view name, std::int64_t otherwise) const { return number(name).value_or(otherwise); }
   std::string text(std::string_view name, std::string_view otherwise = "") const;
-  [[noreturn]] void fail(std::string_view name, const std::string& message) const;  // at the flag, if it is there
+  // Returns the flag, or where it is not there the first of all, as the place of a problem without a message.
+  Diagnostic place_of(std::string_view name) const;
+  [[noreturn]] void fail(std::string_view name, const std::string& message) const;  // there
 
  private:
   std::string file_;

@@ -11,9 +11,11 @@
 #include "scenarios/import/base/byte_source.h"
 #include "scenarios/import/choices.h"
 #include "scenarios/import/configuration_scenario.h"
+#include "scenarios/import/given_keys.h"
 #include "scenarios/import/megatron.h"
 #include "scenarios/import/megatron_adapters.h"
 #include "scenarios/import/mesh_sizes.h"
+#include "scenarios/import/titan/torchtitan.h"
 #include "scenarios/import/titan_scenario.h"
 #include "scenarios/import/traces/trace.h"
 #include "topologies/base/error.h"
@@ -57,6 +59,10 @@ void add_predictors(const InputFile& file, const ImportChoices& options, const s
   std::erase_if(model.assumed, [](const std::string& text) { return text.starts_with(kPredictorsAreLeftOut); });
 }
 
+void add_origins(const std::vector<Origin>& origins, Imported& imported) {
+  imported.origins.insert(imported.origins.end(), origins.begin(), origins.end());
+}
+
 Imported import_hugging_face(const InputFile& file, const ImportChoices& options, const std::string& model_file) {
   HuggingFaceModel model = read_hugging_face(read_json(file), file.name(), options.tokens);
   if (options.predictors > 0) add_predictors(file, options, model_file, model);
@@ -71,7 +77,10 @@ Imported import_hugging_face(const InputFile& file, const ImportChoices& options
   if (!options.lora.empty()) {
     const Adapters adapters = read_adapter_config(options.lora, table, model.architecture, imported.left_out);
     model.lora = adapters.yaml();
+    imported.origins = adapters.origins;
   }
+  add_origins(model.origins, imported);
+  add_origins(origins_of_options(file.name(), options), imported);
   Choices choices(options, imported.assumed);
   imported.scenario = scenario_of(model, file.name(), model_file, choices);
   imported.model = table.yaml();
@@ -213,6 +222,7 @@ Imported import_torchtitan(const InputFile& file, const ImportChoices& options, 
   }
   Choices choices(options, imported.assumed);
   imported.scenario = titan_scenario(job, choices, imported.left_out);
+  imported.origins = origins_of_job(job, options);
   return imported;
 }
 
@@ -228,6 +238,7 @@ Imported import_megatron(const InputFile& file, const ImportChoices& options, co
   imported.assumed = job.assumed;
   Choices choices(options, imported.assumed);
   imported.scenario = megatron_scenario(job, flags, model_file, choices);
+  imported.origins = origins_of_flags(flags, options);
   imported.model = table.yaml();
   imported.left_out = job.left_out;
   if (!job.precision.empty() && precision_of(job, options).empty()) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scenarios/import/base/input_file.h"
+#include "scenarios/import/base/origins.h"
 #include "scenarios/import/choices.h"
 
 namespace tandem {
@@ -22,6 +23,7 @@ struct Imported {
   std::vector<std::string> facts{};     // "parameters: 8,030,261,248"
   std::vector<std::string> assumed{};   // sentences
   std::vector<std::string> left_out{};  // what changes times but is not modelled
+  std::vector<Origin> origins{};        // of the scenario's parts
 };
 
 // Makes a scenario from a file. `model_file` is how the scenario names its model; empty: the file itself, in the same

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/import/titan/torchtitan.h"
+#include "scenarios/import/titan/titan_job.h"
 #include "scenarios/import/usual_choices.h"
 
 namespace tandem {

@@ -28,6 +28,8 @@ class AdapterConfig {
     exclude(targets, left_out);
     if (targets.is_empty()) fail("target_modules", "names no layer");
     adapters.layers = targets.layers();
+    adapters.origins = {{"workload.lora", config_.place_of("target_modules")},
+                        {"workload.lora.rank", config_.place_of("r")}};
     for (std::string& sentence : targets.differences("target_modules")) left_out.push_back(std::move(sentence));
     name_single_blocks(targets, left_out);
     name_rest(left_out);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/import/base/origins.h"
 #include "scenarios/import/models/model_table.h"
 #include "scenarios/import/models/module_names.h"
 
@@ -18,7 +19,8 @@ namespace tandem {
 struct Adapters {
   std::int64_t rank = 0;              // 0: none
   std::vector<std::string> layers{};  // items of workload.lora.layers, as YAML
-  std::string yaml() const;           // the value of workload.lora
+  std::vector<Origin> origins{};
+  std::string yaml() const;  // the value of workload.lora
 };
 
 // Collects the layers that have adapters. A scenario's adapters are in all blocks: names of single ones are counted,

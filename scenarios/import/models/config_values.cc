@@ -60,6 +60,12 @@ void ConfigValues::fail(const JsonValue& at, std::string_view name, const std::s
   throw InputError({{file_, at.line, at.column, path_of(name), message}});
 }
 
+Diagnostic ConfigValues::place_of(std::string_view name) const {
+  const JsonValue* const value = find({name});
+  const JsonValue& at = value == nullptr ? *object_ : *value;
+  return problem_at(file_, {.line = at.line, .column = at.column}, "", path_of(name));
+}
+
 std::optional<ConfigValues> ConfigValues::map(Names names) const {
   const JsonValue* value = find(names);
   if (value == nullptr || !value->is_object()) return std::nullopt;

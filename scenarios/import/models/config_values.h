@@ -11,6 +11,7 @@
 
 #include "scenarios/import/base/json_value.h"
 #include "scenarios/import/models/family_defaults.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
 
@@ -48,6 +49,8 @@ class ConfigValues {
   std::vector<std::int64_t> counts(Names names) const;
 
   [[noreturn]] void fail(const JsonValue& at, std::string_view name, const std::string& message) const;
+  // Returns a key, or where it is missing the object, as the place of a problem without a message.
+  Diagnostic place_of(std::string_view name) const;
 
  private:
   std::string path_of(std::string_view name) const;

@@ -191,6 +191,9 @@ class Reader {
     if (groups > 1 && used > 0 && used < groups && config.text({"topk_method"}) != "greedy") {
       model_.groups = groups;
       model_.used_groups = used;
+      model_.origins = {
+          {"workload.experts.groups.of", config.place_of(config.has({"n_group"}) ? "n_group" : "num_expert_group")},
+          {"workload.experts.groups.used", config.place_of("topk_group")}};
     }
   }
 

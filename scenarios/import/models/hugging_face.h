@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/import/base/json_value.h"
+#include "scenarios/import/base/origins.h"
 #include "scenarios/import/models/transformer.h"
 
 namespace tandem {
@@ -16,9 +17,10 @@ struct HuggingFaceModel {
   std::string lora{};                        // the value of workload.lora, as YAML; empty: all parameters learn
   std::string architecture;                  // its `model_type`
   std::int64_t groups = 0, used_groups = 0;  // of experts, to which routing is limited; 0: it is not
-  std::string dtype;                         // "bf16", or empty where the file says nothing
-  std::optional<TransformerSpec> vision{};   // a tower beside the language model
-  std::vector<std::string> assumed{};        // sentences
+  std::vector<Origin> origins{};
+  std::string dtype;                        // "bf16", or empty where the file says nothing
+  std::optional<TransformerSpec> vision{};  // a tower beside the language model
+  std::vector<std::string> assumed{};       // sentences
 };
 
 // How the assumption begins that blocks which predict further tokens are left out.

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/import/titan/titan_job.h"
 #include "scenarios/import/titan/titan_values.h"
-#include "scenarios/import/titan/torchtitan.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "scenarios/import/titan/torchtitan.h"
+#include "scenarios/import/titan/titan_job.h"
 
 namespace tandem {
 

@@ -252,11 +252,6 @@ bool is_titan_job(std::string_view text) {
   return is_titan_python(text) || (has_line("[model]") && has_line("[training]") && has_line("flavor"));
 }
 
-void TitanJob::fail(const std::string& key, const std::string& message) const {
-  const auto place = places.find(key);
-  throw InputError({problem_at(file, place == places.end() ? kBeginning : place->second, message, key)});
-}
-
 TitanJob read_titan_job(const InputFile& file, const std::string& name) {
   return TitanReader(file, name).read();
 }

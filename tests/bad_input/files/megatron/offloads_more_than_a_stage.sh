@@ -1,0 +1,1 @@
+pretrain_gpt.py --num-layers 8 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1 --global-batch-size 16 --pipeline-model-parallel-size 2 --cpu-offloading --cpu-offloading-num-layers 5
