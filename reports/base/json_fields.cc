@@ -1,10 +1,16 @@
 #include "reports/base/json_fields.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "topologies/base/strict_yaml.h"  // Diagnostics
 
 namespace tandem {
+namespace {
+
+constexpr std::uint64_t kMostCount = 100'000'000'000'000'000;  // three years in ns, 100 PB
+
+}  // namespace
 
 JsonField JsonField::required(const std::string& key) const {
   JsonField field = optional(key);
@@ -36,14 +42,31 @@ bool JsonField::boolean() const {
   return false;
 }
 
-std::int64_t JsonField::count() const {
+std::int64_t JsonField::bounded(std::uint64_t most) const {
   if (!present()) return 0;
-  constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
-  if (value_->is_number_unsigned() && value_->get<std::uint64_t>() <= kLargest) return value_->get<std::int64_t>();
   // A document made in memory holds its integers signed.
-  if (value_->is_number_integer() && value_->get<std::int64_t>() >= 0) return value_->get<std::int64_t>();
-  error("expected a whole number of 0 or more");
-  return 0;
+  const bool is_signed = value_->is_number_integer() && !value_->is_number_unsigned();
+  if (!value_->is_number_integer() || (is_signed && value_->get<std::int64_t>() < 0)) {
+    error("expected a whole number of 0 or more");
+    return 0;
+  }
+  const auto value = value_->get<std::uint64_t>();
+  if (value > most) error("is larger than any report has");
+  return value > most ? 0 : static_cast<std::int64_t>(value);
+}
+
+std::int64_t JsonField::count() const {
+  return bounded(kMostCount);
+}
+
+std::int64_t JsonField::whole_number() const {
+  return bounded(std::numeric_limits<std::int64_t>::max());
+}
+
+bool JsonField::is_count() const {
+  if (!present() || !value_->is_number_integer()) return false;
+  return (value_->is_number_unsigned() || value_->get<std::int64_t>() >= 0) &&
+         value_->get<std::uint64_t>() <= kMostCount;
 }
 
 int JsonField::small_count() const {
@@ -55,14 +78,18 @@ int JsonField::small_count() const {
 
 int JsonField::positive_count() const {
   const int value = small_count();
-  if (present() && value_->is_number_integer() && value_->get<double>() == 0) error("must be at least 1");
+  if (is_count() && count() == 0) error("must be at least 1");
   return value;
 }
 
 std::int64_t JsonField::integer() const {
   if (!present()) return 0;
-  if (value_->is_number_integer() && !value_->is_number_unsigned()) return value_->get<std::int64_t>();
-  return count();
+  const bool is_negative =
+      value_->is_number_integer() && !value_->is_number_unsigned() && value_->get<std::int64_t>() < 0;
+  if (!is_negative) return count();
+  const std::int64_t value = value_->get<std::int64_t>();
+  if (value < -static_cast<std::int64_t>(kMostCount)) error("is smaller than any report has");
+  return std::max(value, -static_cast<std::int64_t>(kMostCount));
 }
 
 double JsonField::number() const {

@@ -26,10 +26,12 @@ class JsonField {
 
   std::string text() const;
   bool boolean() const;
-  std::int64_t count() const;  // a whole number, 0 or more
-  int small_count() const;     // one that fits an int
-  int positive_count() const;  // likewise, of 1 or more
-  std::int64_t integer() const;
+  std::int64_t count() const;         // a whole number, 0 or more, of ns or bytes: sums of them fit 64 bits
+  std::int64_t whole_number() const;  // a whole number, 0 or more, that nothing adds up
+  int small_count() const;            // one that fits an int
+  int positive_count() const;         // likewise, of 1 or more
+  std::int64_t integer() const;       // count() with a sign
+  bool is_count() const;              // whether count() reads it
   double number() const;
   double number_or_null() const;  // null, as writers print a number that is not finite, reads as NaN
   std::vector<JsonField> items() const;
@@ -48,6 +50,7 @@ class JsonField {
         value_(value),
         near_(value != nullptr ? value : parent.near_),
         path_(std::move(path)) {}
+  std::int64_t bounded(std::uint64_t most) const;
   std::string path_of(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
 
   Reading* reading_;

@@ -129,7 +129,8 @@ void check_launch_kind(const JsonField& root) {
     kind.error("is '" + word + "'; a line of a history is a launch, as `tandem check --history` writes it");
   }
   const JsonField version = root.required("schema_version");
-  if (const std::int64_t schema = version.count(); version.present() && schema != kReportSchemaVersion) {
+  const std::int64_t schema = version.whole_number();
+  if (version.is_count() && schema != kReportSchemaVersion) {
     version.error(fmt::format("version {} is not known; this Tandem reads version {}", schema, kReportSchemaVersion));
   }
 }

@@ -166,15 +166,15 @@ StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document,
   }
   for (const JsonField& item : root.optional("counts").items()) {
     result.counts.push_back({.name = item.required("name").text(),
-                             .before = item.required("old").count(),
-                             .now = item.required("new").count()});
+                             .before = item.required("old").whole_number(),
+                             .now = item.required("new").whole_number()});
   }
   result.level = (1 - root.required("confidence").number()) / 2;
   result.pairs = root.required("pairs").small_count();
   result.disturbance = stored_disturbance(root);
   const JsonField needed = root.optional("pairs_needed");
   if (needed.present() && !needed.is_null()) result.pairs_needed = needed.small_count();
-  check.seed = static_cast<std::uint64_t>(root.required("seed").count());
+  check.seed = static_cast<std::uint64_t>(root.required("seed").whole_number());
   for (const JsonField& item : root.required("figures").items()) result.figures.push_back(stored_figure(item));
   reading.finish();
   return check;

@@ -103,15 +103,15 @@ Exploration exploration_from_json(const nlohmann::ordered_json& document, const 
   const JsonField time = root.required("step_time_ns"), failure = root.required("failure");
   Exploration exploration{.unseeded = report_from_field(root.required("unseeded")),
                           .values_compared = root.required("values_compared").boolean(),
-                          .first_seed = static_cast<std::uint64_t>(root.required("first_seed").count()),
+                          .first_seed = static_cast<std::uint64_t>(root.required("first_seed").whole_number()),
                           .schedules = root.required("schedules").small_count(),
                           .completed = root.required("completed").small_count(),
-                          .choices = static_cast<std::uint64_t>(root.required("choices").count()),
+                          .choices = static_cast<std::uint64_t>(root.required("choices").whole_number()),
                           .min_step_time = time.required("min").count(),
                           .max_step_time = time.required("max").count(),
                           .failure = {}};
   if (failure.present() && !failure.is_null()) {
-    exploration.failure = FailedSchedule{.seed = static_cast<std::uint64_t>(failure.required("seed").count()),
+    exploration.failure = FailedSchedule{.seed = static_cast<std::uint64_t>(failure.required("seed").whole_number()),
                                          .what = failure.required("what").text(),
                                          .command = failure.required("command").text()};
   }

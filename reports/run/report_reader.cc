@@ -106,7 +106,7 @@ GpuUse read_gpu_use(const JsonField& map) {
 
 WorkCounts read_work(const JsonField& map) {
   WorkCounts counts;
-  for (const auto& [name, count] : map.entries()) counts[name] = count.count();
+  for (const auto& [name, count] : map.entries()) counts[name] = count.whole_number();
   return counts;
 }
 
@@ -230,12 +230,13 @@ bool check_kind(const JsonField& root) {
     is_report = false;
   }
   const JsonField schema_version = root.required("schema_version");
-  if (const std::int64_t schema = schema_version.count(); schema_version.present() && schema != kReportSchemaVersion) {
+  const std::int64_t schema = schema_version.whole_number();
+  if (schema_version.is_count() && schema != kReportSchemaVersion) {
     schema_version.error("version " + std::to_string(schema) + " is not known; this Tandem reads version " +
                          std::to_string(kReportSchemaVersion));
     is_report = false;
   }
-  return is_report && kind.present() && schema_version.present();
+  return is_report && kind.present() && schema_version.is_count();
 }
 
 }  // namespace

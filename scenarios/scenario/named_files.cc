@@ -16,10 +16,12 @@ bool is_file_name(const std::string& text) {
 }
 
 std::optional<fs::path> existing_file(const YamlReader& value, const fs::path& folder) {
-  const fs::path file = folder / value.text();
+  const std::string name = value.text();
+  if (name.empty()) return std::nullopt;  // no text, which text() has said
+  const fs::path file = folder / name;
   std::error_code ignored;
   if (fs::exists(file, ignored)) return file;
-  value.error(fmt::format("no such file beside this one: '{}'", value.text()));
+  value.error(fmt::format("no such file beside this one: '{}'", name));
   return std::nullopt;
 }
 

@@ -155,6 +155,28 @@ TEST(ReportJson, NamesEverythingThatIsWrongAtOnce) {
                                    place("3,\"metrics\"") + "loss: expected a list"));
 }
 
+// Times and bytes are added up.
+TEST(ReportJson, RefusesNumbersThatNoReportHas) {
+  const auto problems = [](const char* number) {
+    nlohmann::ordered_json json = report_to_json(full_report());
+    json["per_step_ns"]["compute"] = "here";
+    std::string text = json.dump();
+    text.replace(text.find("\"here\""), 6, number);
+    std::vector<std::string> found = problems_in(text);
+    for (std::string& one : found) one.erase(0, one.find(" ") + 1);
+    return found;
+  };
+  for (const char* number :
+       {"100000000000000001", "9223372036854775807", "9223372036854775808", "18446744073709551615"}) {
+    EXPECT_THAT(problems(number), testing::ElementsAre("per_step_ns.compute: is larger than any report has")) << number;
+  }
+  EXPECT_THAT(problems("1e300"), testing::ElementsAre("per_step_ns.compute: expected a whole number of 0 or more"));
+  nlohmann::ordered_json json = report_to_json(full_report());
+  json["schema_version"] = 1e300;
+  EXPECT_THAT(problems_in(json.dump()),
+              testing::ElementsAre(testing::EndsWith("schema_version: expected a whole number of 0 or more")));
+}
+
 TEST(ReportJson, RefusesOtherDocuments) {
   EXPECT_THAT(problems_in("{\"kind\": \"comparison\", \"schema_version\": 1}"),
               testing::ElementsAre(
