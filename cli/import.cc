@@ -178,19 +178,22 @@ void add_import(CLI::App& app, Action& action) {
   command
       ->add_option("files", flags->files,
                    "A config.json of Hugging Face; arguments of Megatron-LM, as a shell script or the YAML of its "
-                   "tests; a configuration of Megatron-Bridge; a job of torchtitan (TOML); "
+                   "tests; a configuration of Megatron-Bridge; a job of torchtitan (TOML, Python); "
                    "traces of PyTorch's profiler or of Chakra, one for each rank")
       ->required();
   command->add_option("--sequence-length", options.tokens, "Tokens of a sequence")->check(CLI::Range(1, 1 << 24));
-  command->add_option("--batch", options.batch, "Sequences, or images, of a step on all devices")
+  command->add_option("--batch", options.batch, "Sequences, or images, of a step on all devices, of a model or a job")
       ->check(CLI::Range(1, 1 << 28));
-  command->add_option("--dtype", options.dtype, "The type that layers compute in")
+  command
+      ->add_option("--dtype", options.dtype, "The type that layers of a model, or of a job of Megatron-LM, compute in")
       ->check(CLI::IsMember({"f32", "tf32", "f16", "bf16"}));
-  command->add_option("--precision", options.precision, "To what the operands of dense layers are quantised")
+  command
+      ->add_option("--precision", options.precision,
+                   "To what the operands of dense layers are quantised, of a model or of a job of Megatron-LM")
       ->check(CLI::IsMember({"fp8", "mxfp8", "nvfp4"}));
-  command->add_option("--optimizer", options.optimizer, "The optimizer")
+  command->add_option("--optimizer", options.optimizer, "The optimizer, of a model or of a job of Megatron-LM")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "lamb"}));
-  command->add_flag("--recompute", options.recompute, "Compute blocks again in the backward pass");
+  command->add_flag("--recompute", options.recompute, "Compute blocks again in the backward pass, of a model or a job");
   command
       ->add_option("--predictors", options.predictors,
                    "Blocks that predict further tokens (multi-token prediction); a configuration's are left out")
@@ -213,7 +216,9 @@ void add_import(CLI::App& app, Action& action) {
   add_size("--context", options.context, "Devices that divide the tokens of each sequence");
   add_size("--expert", options.expert, "Devices that divide the experts of each layer");
   add_size("--micro-batch", options.micro_batch, "Sequences of a micro-batch");
-  command->add_option("--strategy", options.strategy, "A strategy by name; traces keep what they recorded");
+  command->add_option("--strategy", options.strategy,
+                      "A strategy by name, of a model or of a job of Megatron-LM; torchtitan's follows from its "
+                      "degrees, and traces keep what they recorded");
   CLI::Option* topology =
       command->add_option("--topology", options.topology, "A machine of the catalog, or a file beside the scenario");
   command->add_option("--gpu", options.gpu, "The GPUs of a topology file that does not tell them, such as h100")
