@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 
+#include "scenarios/import/layer_expressions.h"
 #include "scenarios/import/megatron_experts.h"
 #include "scenarios/import/megatron_flags.h"
 #include "scenarios/import/megatron_offload.h"

@@ -323,35 +323,6 @@ bool is_known(std::string_view name) {
                      [&](std::string_view pattern) { return !pattern.empty() && matches(pattern, name); });
 }
 
-// One list "[0,1]" with the number "*3" behind it.
-bool expand_term(std::string_view term, std::size_t most, std::vector<bool>& values) {
-  const std::size_t close = term.find(']');
-  if (!term.starts_with('[') || close == std::string_view::npos) return false;
-  std::vector<bool> items;
-  for (const char c : term.substr(1, close - 1)) {
-    if (c == ',') continue;
-    if (c != '0' && c != '1') return false;
-    items.push_back(c == '1');
-  }
-  std::size_t times = 1;
-  std::string_view rest = term.substr(close + 1);
-  if (!rest.empty()) {
-    if (!rest.starts_with('*') || rest.size() > 6) return false;
-    times = 0;
-    for (const char c : rest.substr(1)) {
-      if (c < '0' || c > '9') return false;
-      times = times * 10 + static_cast<std::size_t>(c - '0');
-    }
-  }
-  if (values.size() + items.size() * times > most) return false;
-  for (; times > 0; --times) values.insert(values.end(), items.begin(), items.end());
-  return true;
-}
-
-}  // namespace
-
-namespace {
-
 auto reason_of(std::string_view name) {
   return std::find_if(kNotModelled.begin(), kNotModelled.end(),
                       [&](const Reason& reason) { return reason.first == name; });
@@ -382,20 +353,6 @@ std::string shown_flag(const Flag& flag) {
   std::replace(name.begin(), name.end(), '_', '-');
   const bool is_switch = flag.value.empty() || flag.value == "true" || flag.value == "True";
   return is_switch ? name : name + " " + flag.value;
-}
-
-bool expand_list(const std::string& text, std::size_t length, std::vector<bool>& values) {
-  std::string plain;
-  for (const char c : text) {
-    if (c != '(' && c != ')' && c != ' ' && c != '"' && c != '\'') plain += c;
-  }
-  std::string_view rest = plain;
-  while (!rest.empty()) {
-    const std::size_t plus = std::min(rest.find('+'), rest.size());
-    if (!expand_term(rest.substr(0, plus), length, values)) return false;
-    rest.remove_prefix(std::min(plus + 1, rest.size()));
-  }
-  return values.size() == length;
 }
 
 }  // namespace tandem

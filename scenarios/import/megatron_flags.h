@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "scenarios/import/flags.h"
 
@@ -20,9 +19,5 @@ bool is_unknown_argument(std::string_view name);
 
 // "num-layers 24"
 std::string shown_flag(const Flag& flag);
-
-// Expands "([0]*3+[1]*12)" or "[0,1,1]" to `length` values. Returns false if it is no such expression or has another
-// length.
-bool expand_list(const std::string& text, std::size_t length, std::vector<bool>& values);
 
 }  // namespace tandem

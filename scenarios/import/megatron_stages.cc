@@ -6,7 +6,7 @@
 #include <functional>
 #include <numeric>
 
-#include "scenarios/import/pipeline_layout.h"
+#include "scenarios/import/layer_expressions.h"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <string>
 
-#include "scenarios/import/megatron_flags.h"
+#include "scenarios/import/layer_expressions.h"
 
 namespace tandem {
 

@@ -128,7 +128,8 @@ def llama3_70b() -> Trainer.Config:
   EXPECT_EQ(large.name, "llama3-70B");
   EXPECT_THAT(large.left_out, Contains("27:5: for ...: what this statement changes"));
   EXPECT_EQ(problem(functions),
-            "llama_jobs.py:1:1: has several configurations, of which `tandem import` takes one by --config: llama3_8b, llama3_8b_long, "
+            "llama_jobs.py:1:1: has several configurations, of which `tandem import` takes one by --config: llama3_8b, "
+            "llama3_8b_long, "
             "llama3_70b");
   EXPECT_EQ(problem(functions, "llama3_1b"),
             "llama_jobs.py:1:1: has no configuration 'llama3_1b' (--config); it has llama3_8b, llama3_8b_long, "

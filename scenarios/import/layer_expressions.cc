@@ -1,5 +1,6 @@
-#include "scenarios/import/pipeline_layout.h"
+#include "scenarios/import/layer_expressions.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <system_error>
@@ -44,6 +45,31 @@ std::optional<std::string> take_part(std::string_view& text, int depth) {
   return all;
 }
 
+// One list "[0,1]" with the number "*3" behind it.
+bool expand_term(std::string_view term, std::size_t most, std::vector<bool>& values) {
+  const std::size_t close = term.find(']');
+  if (!term.starts_with('[') || close == std::string_view::npos) return false;
+  std::vector<bool> items;
+  for (const char c : term.substr(1, close - 1)) {
+    if (c == ',') continue;
+    if (c != '0' && c != '1') return false;
+    items.push_back(c == '1');
+  }
+  std::size_t times = 1;
+  std::string_view rest = term.substr(close + 1);
+  if (!rest.empty()) {
+    if (!rest.starts_with('*') || rest.size() > 6) return false;
+    times = 0;
+    for (const char c : rest.substr(1)) {
+      if (c < '0' || c > '9') return false;
+      times = times * 10 + static_cast<std::size_t>(c - '0');
+    }
+  }
+  if (values.size() + items.size() * times > most) return false;
+  for (; times > 0; --times) values.insert(values.end(), items.begin(), items.end());
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::vector<std::int64_t>> stages_of_layout(std::string_view layout, bool with_predictors) {
@@ -55,6 +81,20 @@ std::optional<std::vector<std::int64_t>> stages_of_layout(std::string_view layou
     if (letter == 't' || (letter == 'm' && with_predictors)) ++stages.back();
   }
   return stages;
+}
+
+bool expand_list(const std::string& text, std::size_t length, std::vector<bool>& values) {
+  std::string plain;
+  for (const char c : text) {
+    if (c != '(' && c != ')' && c != ' ' && c != '"' && c != '\'') plain += c;
+  }
+  std::string_view rest = plain;
+  while (!rest.empty()) {
+    const std::size_t plus = std::min(rest.find('+'), rest.size());
+    if (!expand_term(rest.substr(0, plus), length, values)) return false;
+    rest.remove_prefix(std::min(plus + 1, rest.size()));
+  }
+  return values.size() == length;
 }
 
 }  // namespace tandem
