@@ -183,7 +183,8 @@ class PythonReader {
     }
     if (names.empty()) fail("makes no configuration: expected a function that returns Trainer.Config(...)");
     if (name.empty() && names.size() > 1) {
-      fail(fmt::format("has several configurations, of which `tandem import` takes one by --config: {}", fmt::join(names, ", ")));
+      fail(fmt::format("has several configurations, of which `tandem import` takes one by --config: {}",
+                       fmt::join(names, ", ")));
     }
     const std::string chosen = name.empty() ? names.front() : name;
     if (std::ranges::count(names, chosen) == 0) {
