@@ -86,8 +86,7 @@ class TitanScenario {
     if (!has_mixed_types() && job_.keeps_f32 && !job_.computes_f32) {
       choices_.note(
           "everything is computed in float32: with tensor or pipeline parallelism, training.mixed_precision_param "
-          "counts "
-          "only where parameters are divided");
+          "counts only where parameters are divided");
     }
     if (computes_f32() && !job_.keeps_f32) {
       left_out_.emplace_back("training.dtype bfloat16: parameters have the type of what is computed, float32");

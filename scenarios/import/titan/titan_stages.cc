@@ -16,8 +16,7 @@ std::int64_t stages_of_device(const TitanJob& job, std::int64_t weight) {
   if (job.blocks_of_stage == 0) return job.stages.usual;
   const std::int64_t stages = (weight + job.blocks_of_stage - 1) / job.blocks_of_stage;
   const std::string found = fmt::format(
-      "{} layers and what the first and the last stage have besides, which counts as "
-      "{}, make {} stages of {}",
+      "{} layers and what the first and the last stage have besides, which counts as {}, make {} stages of {}",
       job.blocks, job.first_less + job.last_less, stages, job.blocks_of_stage);
   if (stages % job.pipeline != 0)
     job.fail(kLayersOfStage, fmt::format("{}; {} devices do not divide them", found, job.pipeline));
