@@ -69,6 +69,8 @@ class MemoryModel {
     ActivationSettings settings = activation_settings(layers_, share.examples);
     settings.row_parts = share.row_parts;
     settings.key_parts = share.key_parts;
+    settings.key_rounds = share.key_rounds;
+    settings.exchanges_heads = share.exchanges_heads;
     return settings;
   }
 

@@ -177,7 +177,7 @@ YamlMap megatron_mesh(const MegatronJob& job, const MeshSizes& sizes, const Impo
   mesh.set("data", sizes.data).set("tensor", job.tensor).set("pipeline", job.pipeline);
   mesh.set("micro_batches", sizes.micro_batches).set("virtual_stages", job.virtual_stages);
   if (!job.stage_blocks.empty()) mesh.set("stage_blocks", fmt::format("[{}]", fmt::join(job.stage_blocks, ", ")));
-  if (job.context > 1) mesh.set("context", job.context);
+  if (job.context > 1) mesh.set("context", job.context).set("context_exchange", name_of(job.context_exchange));
   if (job.expert > 1) mesh.set("expert", job.expert);
   if (job.distributed_optimizer) mesh.set("distributed_optimizer", true);
   if (job.overlap_gather) mesh.set("overlap_gather", true);

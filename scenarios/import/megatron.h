@@ -9,12 +9,14 @@
 #include "scenarios/import/megatron_experts.h"
 #include "scenarios/import/megatron_offload.h"
 #include "scenarios/import/models/transformer.h"
+#include "strategies/parallel/layout/parallel_options.h"
 
 namespace tandem {
 
 struct MegatronJob {
   TransformerSpec spec;
   std::int64_t tensor = 1, pipeline = 1, virtual_stages = 1, context = 1, expert = 1;
+  ContextExchange context_exchange = ContextExchange::ring;
   std::vector<std::int64_t> stage_blocks{};  // of each stage; empty: equally many
   std::int64_t micro_batch = 1;
   std::optional<std::int64_t> global_batch{};

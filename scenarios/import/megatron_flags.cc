@@ -15,7 +15,7 @@ using Reason = std::pair<std::string_view, std::string_view>;
 
 constexpr std::array kNotModelled = {
     Reason{"expert_tensor_parallel_size", "experts are divided as the other layers are"},
-    Reason{"cp_comm_type", "keys and values go round while the products run (p2p)"},
+    Reason{"hierarchical_context_parallel_sizes", "see --cp-comm-type"},
     Reason{"distribute_saved_activations", "each device keeps its own activations"},
     Reason{"moe_shared_expert_overlap", "nothing overlaps with the exchanges of tokens"},
     Reason{"moe_router_fusion", "the router is a product and a softmax"},
@@ -159,6 +159,7 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "data_parallel_sharding_strategy",
     "overlap_param_gather",
     "context_parallel_size",
+    "cp_comm_type",
     "expert_model_parallel_size",
     "sequence_parallel",
     "no_scatter_gather_tensors_in_pipeline",

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <iterator>
 #include <numeric>
+#include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "scenarios/import/layer_expressions.h"
 
@@ -67,6 +72,20 @@ std::vector<std::int64_t> layers_of_devices(const Flags& flags, std::int64_t pip
   return of_devices;
 }
 
+// The words of NVIDIA/Megatron-LM, megatron/training/arguments.py, the usual one first.
+constexpr std::array kCommTypes = {std::pair{std::string_view("p2p"), ContextExchange::ring},
+                                   std::pair{std::string_view("a2a"), ContextExchange::all_to_all},
+                                   std::pair{std::string_view("allgather"), ContextExchange::all_gather},
+                                   std::pair{std::string_view("a2a+p2p"), ContextExchange::ring}};
+
+// Arguments that are printed have brackets and quotation marks.
+std::vector<std::string> comm_types_of(std::string text) {
+  std::ranges::replace_if(
+      text, [](char one) { return std::string_view("[]',\"").find(one) != std::string_view::npos; }, ' ');
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
 }  // namespace
 
 MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers, std::int64_t predictors) {
@@ -92,6 +111,26 @@ MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64
   result.blocks.front() -= embedding;
   result.blocks.back() += predictors - loss;
   return result;
+}
+
+ContextExchange context_exchange_of(const Flags& flags, std::vector<std::string>& left_out) {
+  const std::vector<std::string> words = comm_types_of(flags.text("cp_comm_type", kCommTypes.front().first));
+  if (words.empty()) flags.fail("cp_comm_type", "needs p2p, a2a, allgather or a2a+p2p");
+  for (const std::string& word : words) {
+    if (std::ranges::find(kCommTypes, word, &decltype(kCommTypes)::value_type::first) == kCommTypes.end()) {
+      flags.fail("cp_comm_type", fmt::format("must be p2p, a2a, allgather or a2a+p2p, found '{}'", word));
+    }
+  }
+  const std::string& first = words.front();
+  if (std::ranges::adjacent_find(words, std::ranges::not_equal_to()) != words.end()) {
+    left_out.push_back(fmt::format("--cp-comm-type: every layer exchanges as the first one ({})", first));
+  }
+  if (first == "a2a+p2p") {
+    left_out.emplace_back(
+        "--cp-comm-type a2a+p2p: keys and values go round all devices of a sequence; where n neighbours first exchange "
+        "heads for tokens, rounds and bytes between their groups are 1/n");
+  }
+  return std::ranges::find(kCommTypes, first, &decltype(kCommTypes)::value_type::first)->second;
 }
 
 }  // namespace tandem

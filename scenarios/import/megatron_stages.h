@@ -1,10 +1,12 @@
-// How Megatron-LM's arguments divide layers among the stages of a pipeline.
+// How Megatron-LM's arguments divide layers among the stages of a pipeline, and the tokens of sequences.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "scenarios/import/flags.h"
+#include "strategies/parallel/layout/parallel_options.h"
 
 namespace tandem {
 
@@ -16,5 +18,9 @@ struct MegatronStages {
 // `predictors`: layers that predict further tokens, which follow the others in the last stage unless a layout says
 // otherwise. Throws InputError for layers that these stages do not divide.
 MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers, std::int64_t predictors);
+
+// Returns how devices that divide tokens exchange keys and values (--cp-comm-type), and adds what of it is not
+// modelled. Throws InputError for other words than Megatron-LM's.
+ContextExchange context_exchange_of(const Flags& flags, std::vector<std::string>& left_out);
 
 }  // namespace tandem

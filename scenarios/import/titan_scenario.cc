@@ -133,6 +133,9 @@ class TitanScenario {
     strategy.set("name", mesh_strategy());
     strategy.set("data", sizes_.data).set("tensor", job_.tensor).set("pipeline", job_.pipeline);
     if (job_.context > 1) strategy.set("context", job_.context);
+    if (job_.context > 1 && job_.context_exchange != ContextExchange::all_gather) {
+      strategy.set("context_exchange", name_of(job_.context_exchange));
+    }
     if (job_.expert > 1) strategy.set("expert", job_.expert);
     strategy.set("micro_batches", sizes_.micro_batches);
     if (stages_.of_device > 1 && !job_.stages.is_v) strategy.set("virtual_stages", stages_.of_device);

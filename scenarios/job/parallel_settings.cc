@@ -53,6 +53,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   options.tensor = mesh.tensor;
   options.pipeline = mesh.pipeline;
   options.context = mesh.context;
+  options.context_exchange = mesh.context_exchange;
   options.expert = mesh.expert;
   options.scatter_gather = mesh.scatter_gather;
   options.distributed_optimizer = mesh.distributed_optimizer;

@@ -62,6 +62,11 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
     const bool is_usual = mesh.order == PipelineOrder::one_forward_one_backward;
     if (!is_usual && (division == nullptr || !division->micro_batches)) does_not_use(schedule, strategy.name);
   }
+  if (const YamlReader exchange = map.optional("context_exchange")) {
+    mesh.context_exchange = exchange.one_of(context_exchanges(), mesh.context_exchange);
+    const bool is_usual = mesh.context_exchange == ContextExchange::all_gather;
+    if (!is_usual && !sizes_are_given) does_not_use(exchange, strategy.name);
+  }
   const auto read_switch = [&](const char* key, bool& value) {
     const YamlReader entry = map.optional(key);
     if (!entry) return;

@@ -173,6 +173,11 @@ std::string why_dispatch(const Run& run) {
   return divides ? "" : "no devices divide experts (strategy.expert)";
 }
 
+std::string why_context_exchange(const Run& run) {
+  const bool divides = run.job.mesh && run.job.mesh->context > 1;
+  return divides ? "" : "no devices divide sequences (strategy.context)";
+}
+
 std::string why_sweep(const Run& /*run*/) {
   return "only `tandem sweep` reads it";
 }
@@ -190,6 +195,7 @@ constexpr Rule kRules[] = {
     {"strategy.bytes_per_pack", why_packing},
     {"strategy.placement", why_placement},
     {"strategy.scatter_gather", why_scatter_gather},
+    {"strategy.context_exchange", why_context_exchange},
     {"strategy.distributed_optimizer", why_optimizer_is_whole},
     {"strategy.overlap_gather", why_optimizer_is_whole},
     {"engine.values", why_no_values},

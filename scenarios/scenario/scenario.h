@@ -18,6 +18,7 @@
 #include "scenarios/scenario/labelled_rows.h"
 #include "strategies/model/model.h"
 #include "strategies/model/training_settings.h"
+#include "strategies/parallel/layout/parallel_options.h"
 #include "strategies/parallel/layout/pipeline_schedule.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
@@ -87,6 +88,7 @@ struct MeshSettings {
   int virtual_stages = 1;                  // stages of each device of a pipeline
   std::vector<int> stage_blocks{};         // ParallelOptions
   int context = 1, expert = 1;             // ParallelOptions
+  ContextExchange context_exchange = ContextExchange::all_gather;                     // likewise
   bool scatter_gather = true, distributed_optimizer = false, overlap_gather = false;  // likewise
   bool shard_parameters = false, overlap_experts = false;                             // likewise
   PipelineOrder order = PipelineOrder::one_forward_one_backward;                      // likewise

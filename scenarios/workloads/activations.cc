@@ -187,17 +187,29 @@ std::int64_t read_elements(const Layer& layer, const ActivationSettings& setting
   return input_elements_of(layer) - (reads_scores ? layer.gemm->count * layer.gemm->rows * layer.gemm->depth : 0);
 }
 
-// Returns the bytes of a layer's input and output for one example.
-std::int64_t layer_bytes(const Layer& layer, const ActivationSettings& settings) {
-  return (read_elements(layer, settings) + made_elements(layer, settings)) * element_bytes_of(settings);
+// Heads that are exchanged go from one matrix to another.
+std::int64_t copies_of(const Layer& layer, const ActivationSettings& settings) {
+  return settings.exchanges_heads && key_elements(layer) > 0 ? 2 : 1;
 }
 
-// Returns the same with their gradients.
+// Returns the bytes of a layer's input and output for one example. Pieces of keys and values that come in rounds stay
+// until the last of them, as do the outputs of the rounds (`p2p_comm_buffers` and `out_per_step` in Transformer
+// Engine's context_parallel.py).
+std::int64_t layer_bytes(const Layer& layer, const ActivationSettings& settings) {
+  const bool has_outputs_of_rounds = !settings.keeps_scores && layer.scores == Layer::Scores::read;
+  const std::int64_t made = made_elements(layer, settings) * (has_outputs_of_rounds ? settings.key_rounds : 1);
+  return copies_of(layer, settings) * (read_elements(layer, settings) + made) * element_bytes_of(settings);
+}
+
+// Returns the same with their gradients. In the backward pass there are two pieces at a time: the one in use, and the
+// one that comes next.
 std::int64_t gradient_bytes(const Layer& layer, const ActivationSettings& settings) {
   constexpr std::int64_t kF32Bytes = 4;
   const std::int64_t element_bytes = element_bytes_of(settings);
   const std::int64_t of_output = ends_in_loss(layer) ? std::max(kF32Bytes, element_bytes) : element_bytes;
-  return 2 * (read_elements(layer, settings) * element_bytes + made_elements(layer, settings) * of_output);
+  const std::int64_t keys = settings.key_rounds > 1 ? key_elements(layer) : 0;
+  const std::int64_t read = read_elements(layer, settings) - keys + 2 * keys / settings.key_rounds;
+  return 2 * copies_of(layer, settings) * (read * element_bytes + made_elements(layer, settings) * of_output);
 }
 
 bool has_weights(const Layer& layer) {

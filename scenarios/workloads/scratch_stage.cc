@@ -50,8 +50,12 @@ bool ends_in_norm_or_activation(const Layer& layer) {
 
 ScratchStage::ScratchStage(const LayersSettings& settings, const StagePart& part, Device& device)
     : settings_(settings), part_(part), device_(device) {
+  const LayerDivision& division = part.division;
+  const bool has_rounds = division.context > 1 && division.context_exchange == ContextExchange::ring;
   for (std::size_t i = part.first; i < part.end; ++i) {
-    layers_.push_back(divided_layer(settings.model.layers[i], part.division, part.tensor_part));
+    layers_.push_back(divided_layer(settings.model.layers[i], division, part.tensor_part));
+    if (!has_rounds || key_elements(layers_.back()) == 0) continue;
+    rounds_.emplace(layers_.size() - 1, layer_of_piece(layers_.back(), division.context));
   }
   work_of(part.examples);
 }
@@ -74,6 +78,8 @@ const ScratchStage::PassWork& ScratchStage::work_of(std::int64_t examples) {
     work.exchanges.push_back(
         layer_exchanges(settings_.model.layers, part_.first + i, layers_[i], part_.division, examples));
     work.kernels.push_back(kernels_of(i, kernels, work.exchanges.back()));
+    if (rounds_.contains(i)) add_rounds(i, kernels, work.kernels.back());
+    if (has_heads_exchanged(work.exchanges.back())) add_orders(i, kernels, work.exchanges.back(), work.kernels.back());
     add_host_time(i, work.kernels.back());
   }
   return work;
@@ -116,7 +122,7 @@ void ScratchStage::add_adapter(std::size_t layer, const LayerKernels& kernels, b
 }
 
 // The first kernel is the product or the lookup. With sequence parallelism, what follows a sum is done to the device's
-// rows only.
+// rows only. Attention whose keys go round has products of one round.
 ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, const LayerKernels& kernels,
                                                           const LayerExchanges& exchanges) const {
   const Layer& part = layers_[layer];
@@ -133,16 +139,18 @@ ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, con
       all[index_of(tandem::work_of(kernel.part))].push_back(kernel);
     }
   };
-  if (!part_.division.divides_rows || !sums_output(part)) {
+  const auto round = rounds_.find(layer);
+  const bool has_rounds = round != rounds_.end(), is_on_rows = part_.division.divides_rows && sums_output(part);
+  if (!is_on_rows && !has_rounds) {
     add_forward(kernels.forward(part));
     add_backward(kernels.backward(part, exchanges.with_input_gradient));
     quantise(layer, kernels, all);
     add_adapter(layer, kernels, exchanges.with_input_gradient, all);
     return all;
   }
-  Layer product = part;
+  Layer product = has_rounds ? round->second : part;
   product.then.clear();
-  const Layer operations = operations_on_rows(part, part_.division.tensor);
+  const Layer operations = operations_on_rows(part, is_on_rows ? part_.division.tensor : 1);
   add_forward(kernels.forward(product));
   add_forward(kernels.forward(operations));
   add_backward(kernels.backward(operations, false));
@@ -237,7 +245,8 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
                                                              settings_.quantised_rate(), settings_.recipe),
                   scratch.result, scratch.left);
   }
-  const LayerOps ops(stream, part, pass.examples, settings_.dtype);
+  const auto round = rounds_.find(layer);
+  const LayerOps ops(stream, round == rounds_.end() ? part : round->second, pass.examples, settings_.dtype);
   for (const LayerKernel& kernel : work_of(pass.examples).kernels[layer][index_of(work)]) {
     if (kernel.of == LayerKernel::Of::layer) {
       ops.launch(kernel, scratch, of_weights, !pass.is_first);
@@ -290,6 +299,19 @@ Exchanged ScratchStage::operands(Exchange exchange, std::size_t layer, const Pas
     case Exchange::keys_again:
     case Exchange::key_gradients:
       return rows_of(exchanges.keys, context);
+    case Exchange::piece:
+      return rows_of(exchanges.keys / context, 1);
+    case Exchange::piece_and_sums:
+      return rows_of(2 * (exchanges.keys / context), 1);
+    case Exchange::queries_to_heads:
+    case Exchange::query_gradients_to_tokens:
+      return rows_of(exchanges.queries, 1);
+    case Exchange::keys_to_heads:
+    case Exchange::key_gradients_to_tokens:
+      return rows_of(exchanges.keys, 1);
+    case Exchange::results_to_tokens:
+    case Exchange::result_gradients_to_heads:
+      return rows_of(exchanges.results, 1);
     case Exchange::loss_maxima:
     case Exchange::loss_sums:
     case Exchange::loss_targets:

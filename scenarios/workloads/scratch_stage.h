@@ -50,7 +50,8 @@ class ScratchStage final : public StageModel {
 
  private:
   // The kernels of a layer, by Work.
-  using LayerKernelsByWork = std::array<std::vector<LayerKernel>, static_cast<std::size_t>(Work::accumulation)>;
+  using LayerKernelsByWork =
+      std::array<std::vector<LayerKernel>, static_cast<std::size_t>(Work::gradients_of_tokens) + 1>;
   // What the stage does in a pass over some number of examples.
   struct PassWork {
     std::vector<LayerKernelsByWork> kernels{};
@@ -58,6 +59,9 @@ class ScratchStage final : public StageModel {
   };
   const PassWork& work_of(std::int64_t examples);
   LayerKernelsByWork kernels_of(std::size_t layer, const LayerKernels& kernels, const LayerExchanges& exchanges) const;
+  void add_rounds(std::size_t layer, const LayerKernels& kernels, LayerKernelsByWork& all) const;
+  void add_orders(std::size_t layer, const LayerKernels& kernels, const LayerExchanges& exchanges,
+                  LayerKernelsByWork& all) const;
   void add_host_time(std::size_t layer, LayerKernelsByWork& kernels) const;
   void add_adapter(std::size_t layer, const LayerKernels& kernels, bool with_input_gradient,
                    LayerKernelsByWork& all) const;
@@ -73,6 +77,7 @@ class ScratchStage final : public StageModel {
   StagePart part_;
   Device& device_;
   std::vector<Layer> layers_;
+  std::map<std::size_t, Layer> rounds_;    // of attention whose keys go round: its products in a round
   std::map<std::int64_t, PassWork> work_;  // by the examples of a pass
   std::shared_ptr<const ScratchMemory> memory_{};
 };

@@ -167,7 +167,8 @@ const std::vector<std::string>& common_strategy_keys() {
       "name",           "placement",    "cross_device_ops", "num_packs",        "bytes_per_pack",
       "micro_batches",  "stage_blocks", "virtual_stages",   "schedule",         "scatter_gather",
       "overlap_gather", "replicate",    "overlap_experts",  "shard_parameters", "distributed_optimizer",
-      "data",           "tensor",       "pipeline",         "context",          "expert"};
+      "data",           "tensor",       "pipeline",         "context",          "context_exchange",
+      "expert"};
   return kKeys;
 }
 

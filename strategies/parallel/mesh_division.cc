@@ -207,6 +207,10 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
   if (auto found = problem_at(stages_by, stage_problem(model, options.stages(), options.stage_blocks))) return found;
   if (auto found = offload_problem(request, first_layers(model, options))) return found;
   if (auto found = problem_at("strategy.context", context_problem(model, options.context))) return found;
+  if (options.context > 1 && options.context_exchange == ContextExchange::all_to_all) {
+    if (auto found = problem_at("strategy.context", heads_problem(model, options.context, options.tensor)))
+      return found;
+  }
   if (auto found = experts_problem(model, options)) return found;
   if (auto found = sharding_problem(model, options)) return found;
   if (settings.sequence_parallel) {
@@ -283,7 +287,9 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
   DeviceShare share{.actions = actions,
                     .examples = part_of(of_replica, options.micro_batches, 0).count,
                     .row_parts = division.divides_rows ? options.tensor : 1,
-                    .key_parts = options.context};
+                    .key_parts = options.key_parts(),
+                    .key_rounds = options.passes_pieces() ? options.context : 1,
+                    .exchanges_heads = options.context > options.key_parts()};
   std::int64_t parameters = 0, of_experts = 0;
   for (int chunk = 0; chunk < options.chunks(); ++chunk) {
     const auto stage = static_cast<std::size_t>(options.stage_of(place, chunk));
@@ -317,7 +323,7 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
 
 // Ranks count by stage, then replica, then part of a sequence, then part of a layer. The places in groups of
 // consecutive devices tell these apart where a group ends inside a worker. Groups of whole workers do the same,
-// whichever worker one looks at.
+// whichever worker one looks at, unless they send to each other.
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
   const int of_stage = options.data * options.context;
   const int place = rank / options.tensor % of_stage;  // among those that have the same stage and part
@@ -326,7 +332,7 @@ std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions&
   };
   return {rank / (options.tensor * of_stage),
           rank % options.tensor,
-          among(options.context),
+          options.passes_pieces() ? place % options.context : among(options.context),
           among(options.expert),
           options.replicate > 1 ? among(options.replicas() / options.replicate) : 0,
           part_of(options.batch, options.data, place / options.context).count};
@@ -339,6 +345,7 @@ int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   const auto is_divided_equally = [&](const Layer& layer) { return divides_equally(layer, options.tensor); };
   if (options.batch % options.data != 0 || !std::ranges::all_of(request.model.layers, is_divided_equally)) return 1;
   if (options.tensor > 1) return options.tensor;
+  if (options.passes_pieces()) return 1;
   int neighbours = options.data * options.context;
   if (options.context > 1) neighbours = std::gcd(neighbours, options.context);
   if (options.expert > 1) neighbours = std::gcd(neighbours, options.expert);

@@ -128,6 +128,17 @@ TEST(AlikeDevices, SequencesThatMachinesDivide) {
                        8);
 }
 
+TEST(AlikeDevices, TensorParallelNeighboursThatPassPiecesOn) {
+  for (const char* exchange : {"ring", "all_to_all"}) {
+    expect_equal_figures(
+        {.strategy = std::string("{name: mesh, data: 2, context: 4, tensor: 4, micro_batches: 2, context_exchange: ") +
+                     exchange + "}",
+         .workload = "batch: 8, sequence_parallel: true",
+         .workers = 4},
+        4);
+  }
+}
+
 TEST(AlikeDevices, ReplicasWithoutTensorParallelism) {
   constexpr Nanoseconds kOfLosses = 2'000;  // every replica brings its own to the host
   expect_equal_figures({.strategy = "{name: fully_sharded}", .workload = "batch: 64", .workers = 4}, 8, kOfLosses);
@@ -161,6 +172,8 @@ TEST(AlikeDevices, AJobSaysHowMany) {
   EXPECT_EQ(of({.strategy = "{name: mesh, tensor: 8, data: 2}", .workers = 4, .per_worker = 4}), 4);
   EXPECT_EQ(of({.strategy = "{name: mesh, data: 8}"}), 8);
   EXPECT_EQ(of({.strategy = "{name: mesh, data: 2, context: 4}", .workload = "batch: 4"}), 4);
+  EXPECT_EQ(of({.strategy = "{name: mesh, data: 2, context: 4, context_exchange: ring}", .workload = "batch: 4"}), 1)
+      << "neighbours send to each other";
   EXPECT_EQ(of({.strategy = "{name: mesh, pipeline: 8, micro_batches: 8}"}), 1);
   EXPECT_EQ(of({.strategy = "{name: fully_sharded}"}), 8);
   EXPECT_EQ(of({.strategy = "{name: fully_sharded}", .workload = "batch: 33"}), 1) << "unequal shares";

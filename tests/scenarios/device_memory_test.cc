@@ -85,6 +85,10 @@ TEST(DeviceMemory, OfAMeshHasAPartOfTheExpertsAndOfTheTokens) {
   EXPECT_EQ(need("data: 2", 2).parameters, need("data: 2, context: 2", 4).parameters);
   EXPECT_EQ(need("data: 2", 2).activations, 2 * need("data: 2, context: 2", 4).activations);
   EXPECT_EQ(need("data: 2", 2).input, 2 * need("data: 2, context: 2", 4).input);
+  for (const char* exchange : {"ring", "all_to_all"}) {
+    const std::string mesh = std::string("data: 2, context: 2, context_exchange: ") + exchange;
+    EXPECT_EQ(need("data: 2", 2).activations, 2 * need(mesh, 4).activations) << exchange;
+  }
 }
 
 // Bytes of a parameter, of Megatron-LM's docs/distrib_optimizer.md: 6 + 12 / d where gradients are in

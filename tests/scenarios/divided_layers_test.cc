@@ -139,6 +139,44 @@ TEST(DividedLayers, PassKeysAndValuesAroundTheDevicesOfASequence) {
   EXPECT_EQ(count_of(run_gpt("{name: mesh, data: 2}", 2), "all_gather"), 0);
 }
 
+// Forward three messages for each of the two products of a block, backward four: the first one has keys, the last one
+// sums of gradients, and those between have both.
+TEST(DividedLayers, PassPiecesFromDeviceToDevice) {
+  const RunResult result = run_gpt("{name: mesh, context: 4, context_exchange: ring}", 4);
+  const double piece = 2 * 4 * (128 / 4) * 2304.0;
+  EXPECT_EQ(count_of(result, "all_gather") + count_of(result, "reduce_scatter"), 0);
+  for (const char* name : {"send", "receive"}) {
+    std::map<double, int> messages;
+    for (const Record& record : collectives(result, name)) ++messages[record.bytes];
+    EXPECT_EQ(messages, (std::map<double, int>{{piece, 2 * 2 * (3 + 2)}, {2 * piece, 2 * 2 * 2}})) << name;
+  }
+  EXPECT_DOUBLE_EQ(flops(result), flops(run_gpt("{name: mesh}", 1)));
+  EXPECT_EQ(count_of(run_gpt("{name: mesh, context: 2, context_exchange: ring}", 2), "send"), 2 * 2 * (1 + 2));
+}
+
+// Queries, keys, values and results in each block; backward the same.
+TEST(DividedLayers, ExchangeHeadsForTokens) {
+  const RunResult result = run_gpt("{name: mesh, context: 4, context_exchange: all_to_all}", 4);
+  EXPECT_EQ(count_of(result, "all_gather") + count_of(result, "reduce_scatter") + count_of(result, "send"), 0);
+  EXPECT_EQ(count_of(result, "all_to_all"), 2 * (4 + 4));
+  for (const Record& record : collectives(result, "all_to_all")) {
+    EXPECT_EQ(record.bytes, 2 * 4 * (128 / 4) * 2304.0) << "of the device's tokens";
+  }
+  EXPECT_DOUBLE_EQ(flops(result), flops(run_gpt("{name: mesh}", 1)));
+}
+
+// Heads that share keys and values exchange as many of these as there are.
+TEST(DividedLayers, ExchangeSharedHeadsOnce) {
+  const RunResult result = run_scenario(
+      read_scenario("workload: {kind: layers, model: llama, sizes: {layers: 1, tokens: 1024}, batch: 1, dtype: bf16}\n"
+                    "strategy: {name: mesh, tensor: 2, context: 2, context_exchange: all_to_all}\nengine: {name: sim}\n"
+                    "topology: dgx-a100\ndevices: {per_worker: 4}\nsteps: 2\nwarmup_steps: 1\n"));
+  std::map<double, int> messages;
+  for (const Record& record : collectives(result, "all_to_all")) ++messages[record.bytes];
+  const double of_queries = 2 * (1024 / 2) * (4096.0 / 2);
+  EXPECT_EQ(messages, (std::map<double, int>{{of_queries, 4}, {of_queries / 4, 4}}));
+}
+
 TEST(DividedLayers, DivideTheStateOfADistributedOptimizer) {
   const std::string one_bucket = ", bucket_bytes: 1000GB, parameter_dtype: f32, optimizer: adam";
   const RunResult whole = run_gpt("{name: mesh, data: 2, tensor: 2}", 4, one_bucket);

@@ -143,6 +143,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"strategy.tensor", {{"4"}}},
       {"strategy.pipeline", {{"4"}}},
       {"strategy.context", {{"2"}}},
+      {"strategy.context_exchange", {{"ring", "all_to_all"}}},
       {"strategy.expert", {{"2"}}},
       {"engine", {{}, is_map}},
       {"engine.name", {{}, "another engine is another world: its own tests compare the two"}},
@@ -269,6 +270,7 @@ std::map<std::string, std::string> scenarios() {
        scenario("workload: {kind: layers, model: files/routed_experts.yaml, batch: 72, dtype: bf16, "
                 "experts: {dispatch: deepep, groups: {of: 4, used: 2}}}\n",
                 "name: mesh, data: 4, expert: 4", kTwoNodes, "per_worker: 2")},
+      {"mesh that divides sequences", scenario(kGpt, "name: mesh, data: 2, context: 2", kTwoNodes, "per_worker: 2")},
       {"adapters", scenario(with(kGpt, "lora: {rank: 4, layers: [query_key_value]}"), "name: multi_worker_mirrored",
                             kTwoNodes, "per_worker: 2")},
       {"packed sequences", scenario(with(kGpt, "stack: {attention: flash}, sequences: {lengths: [32, 16, 16]}"),

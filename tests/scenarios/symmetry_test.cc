@@ -130,6 +130,9 @@ TEST(Symmetry, GroupsOfWorkersTellThemNotApart) {
   EXPECT_EQ(simulated(16, 2, "data: 32, expert: 8"), 1) << "groups of four";
   EXPECT_EQ(simulated(16, 2, "data: 16, expert: 8, pipeline: 2, micro_batches: 2"), 2) << "one for each stage";
   EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, expert: 8"), 1);
+  EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, expert: 8, context_exchange: all_to_all"), 1);
+  EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, context_exchange: ring"), 2) << "one for each place in a ring";
+  EXPECT_EQ(simulated(24, 2, "data: 24, context: 2, context_exchange: ring"), 1) << "rings that stay in a worker";
   EXPECT_EQ(simulated(16, 2, "data: 32, expert: 4, replicate: 4, distributed_optimizer: true"), 1);
   EXPECT_EQ(simulated(32, 3, "data: 96, expert: 4"), 4) << "groups end inside workers";
 }

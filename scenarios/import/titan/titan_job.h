@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "strategies/parallel/layout/parallel_options.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -28,6 +29,7 @@ struct TitanJob {
   std::int64_t local_batch = 8, global_batch = 0;  // sequences; 0: local_batch of each replica
   std::int64_t shards = 0, copies = 1;             // devices that divide parameters (0: all others), and groups of them
   std::int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
+  ContextExchange context_exchange = ContextExchange::all_gather;
   std::int64_t micro_batch = 1;  // of a pipeline
   TitanStages stages{};
   std::int64_t blocks = 0;           // of the model; 0: that of `config` has them

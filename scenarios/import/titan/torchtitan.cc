@@ -130,6 +130,7 @@ class TitanReader {
     job_.tensor = degree("tensor_parallel_degree");
     job_.pipeline = degree("pipeline_parallel_degree");
     job_.context = degree("context_parallel_degree");
+    read_rotation();
     job_.expert = degree("expert_parallel_degree");
     job_.micro_batch = values_.whole("parallelism.pipeline_parallel_microbatch_size", 1, 1, kMostSequences);
     if (job_.pipeline > 1 && job_.local_batch % job_.micro_batch != 0) {
@@ -138,6 +139,13 @@ class TitanReader {
     }
     read_stages();
     read_gathering();
+  }
+
+  // PyTorch's _AllToAllRotater gives keys and values to the next rank (torch/distributed/tensor/experimental).
+  void read_rotation() {
+    const std::string key = "parallelism.context_parallel_rotate_method", rotation = values_.text(key, "allgather");
+    if (rotation != "allgather" && rotation != "alltoall") values_.fail(key, "must be allgather or alltoall");
+    if (rotation == "alltoall") job_.context_exchange = ContextExchange::ring;
   }
 
   // By default parameters that are gathered for a forward pass stay until the end of the step in pipelines only.

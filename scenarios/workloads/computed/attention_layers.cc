@@ -30,6 +30,14 @@ class AttentionLayer : public ComputedLayer {
         return {.whole = attention_->gathered(role_, pass), .part = flat(attention_->matrix(role_, pass))};
       case Exchange::key_gradients:
         return {.whole = attention_->gathered(role_, pass), .part = flat(attention_->gradient(role_, pass))};
+      case Exchange::queries_to_heads:
+        return attention_->to_heads(Role::queries, attention_->own(Role::queries, pass, false), pass);
+      case Exchange::keys_to_heads:
+        return attention_->to_heads(role_, attention_->own(role_, pass, false), pass);
+      case Exchange::query_gradients_to_tokens:
+        return attention_->to_tokens(Role::queries, attention_->gradient(Role::queries, pass), pass);
+      case Exchange::key_gradients_to_tokens:
+        return attention_->to_tokens(role_, attention_->gradient(role_, pass), pass);
       default:
         TANDEM_UNREACHABLE("an exchange that attention lacks");
     }
@@ -38,9 +46,15 @@ class AttentionLayer : public ComputedLayer {
  protected:
   static Tensor flat(const Tensor& matrix) { return matrix.flat_slice(0, matrix.element_count()); }
   int number() const { return static_cast<int>(state_.part().first + index_); }
-  bool has_parts() const { return state_.part().division.context > 1; }
+  bool has_parts() const { return attention_->gathers(); }
   void order_tokens(const Pass& pass) const {
     if (has_parts()) attention_->order_tokens(role_, pass);
+  }
+  void put_heads(Role role, const Pass& pass) const {
+    if (attention_->exchanges_heads()) attention_->put_heads(role, attention_->matrix(role, pass), pass);
+  }
+  void put_gradients_of_tokens(Role role, const Pass& pass) const {
+    attention_->put_tokens(role, attention_->own(role, pass, true), pass);
   }
 
   StageState& state_;
@@ -67,6 +81,8 @@ class ScoresLayer final : public AttentionLayer {
     const Tensor weights = matrices(weights_, pass);
     switch (work) {
       case Work::product:
+        put_heads(Role::queries, pass);
+        put_heads(Role::keys, pass);
         order_tokens(pass);
         return state_.launch(op::batched_gemm(weights, attention_->matrix(Role::queries, pass),
                                               attention_->whole(Role::keys, pass, false), false, true),
@@ -88,6 +104,9 @@ class ScoresLayer final : public AttentionLayer {
         return state_.launch(op::batched_gemm(attention_->gradient(Role::queries, pass), of_scores(pass),
                                               attention_->whole(Role::keys, pass, false)),
                              of_left_);
+      case Work::gradients_of_tokens:
+        put_gradients_of_tokens(Role::keys, pass);
+        return put_gradients_of_tokens(Role::queries, pass);
       default:
         return;
     }
@@ -96,9 +115,8 @@ class ScoresLayer final : public AttentionLayer {
  private:
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(attention_->heads().width)); }
   op::SoftmaxSettings settings() const {
-    return {.scale = scale(),
-            .queries = is_causal_ ? attention_->tokens() : 0,
-            .first_query = state_.part().context_part * attention_->tokens()};
+    return {
+        .scale = scale(), .queries = is_causal_ ? attention_->tokens() : 0, .first_query = attention_->first_token()};
   }
   Tensor matrices(const Kept& kept, const Pass& pass) const {
     return kept.at(pass).view(0, {pass.examples * attention_->heads().groups(),
@@ -118,13 +136,12 @@ class ScoresLayer final : public AttentionLayer {
     attention_->order_devices(Role::keys, gradients, pass);
   }
   Op dropout(const Tensor& to, const Tensor& from, const Pass& pass) const {
-    const StagePart& part = state_.part();
     const std::int64_t heads = attention_->heads().count, tokens = attention_->tokens(), all = attention_->all_tokens();
     const std::int64_t all_heads = state_.whole(index_).gemm->count;
     return op::dropout(
         to, from, state_.settings().dropout, state_.dropout_seed(number(), 0),
         {.first = 0,
-         .offset = (pass.first * all_heads + part.tensor_part * heads) * all * all + part.context_part * tokens * all,
+         .offset = (pass.first * all_heads + attention_->first_head()) * all * all + attention_->first_token() * all,
          .sizes = {1, heads, tokens, all},
          .strides = {all_heads * all * all, all * all, all, 1}});
   }
@@ -139,23 +156,37 @@ class MixedLayer final : public AttentionLayer {
   MixedLayer(StageState& state, std::size_t layer, std::shared_ptr<AttentionTensors> attention)
       : AttentionLayer(state, layer, std::move(attention), Role::values) {
     const std::int64_t columns = attention_->width_of(Role::queries);
-    output_ = state.keep(layer, attention_->tokens(), columns, state.dtype(), true);
-    by_head_ = state.device().allocate(state.dtype(), {state.part().examples * attention_->tokens() * columns});
+    const int divided = attention_->exchanges_heads() ? state.part().division.context : 1;
+    output_ = state.keep(layer, attention_->tokens() / divided, columns * divided, state.dtype(), true);
+    const std::int64_t elements = state.part().examples * attention_->tokens() * columns;
+    by_head_ = state.device().allocate(state.dtype(), {elements});
+    if (divided > 1) of_tokens_ = state.device().allocate(state.dtype(), {elements});
+  }
+
+  Exchanged operands(Exchange exchange, const Pass& pass) override {
+    if (exchange == Exchange::results_to_tokens) return attention_->to_tokens(Role::queries, by_head(pass), pass);
+    if (exchange != Exchange::result_gradients_to_heads) return AttentionLayer::operands(exchange, pass);
+    copy_rows(state_.whole_gradient(number(), output_.at(pass)), false, pass);
+    return attention_->to_heads(Role::queries, of_tokens(pass), pass);
   }
 
   void launch(Work work, const Pass& pass, const LayerTensors& /*tensors*/) override {
-    const Tensor by_head = by_head_.view(0, attention_->matrix(Role::queries, pass).shape());
+    const Tensor by_head = this->by_head(pass);
     const Tensor output = output_.at(pass), scores = state_.output(number() - 1, pass);
-    const std::int64_t heads = attention_->heads().count;
     switch (work) {
       case Work::product:
+        put_heads(Role::values, pass);
         order_tokens(pass);
         return state_.launch(op::batched_gemm(by_head, scores, attention_->whole(Role::values, pass, false)), forward_);
       case Work::operations:
-        attention_->copy_heads(by_head, output, heads, true, pass);
+        if (!attention_->exchanges_heads()) copy_rows(output, true, pass);
         return state_.set_output(number(), pass, output);
+      case Work::results_of_tokens:
+        attention_->put_tokens(Role::queries, of_tokens(pass), pass);
+        return copy_rows(output, true, pass);
       case Work::operations_gradient:
-        return attention_->copy_heads(by_head, state_.whole_gradient(number(), output), heads, false, pass);
+        if (attention_->exchanges_heads()) return attention_->put_heads(Role::queries, by_head, pass);
+        return copy_rows(state_.whole_gradient(number(), output), false, pass);
       case Work::product_again:
         return order_tokens(pass);
       case Work::weight_gradient:
@@ -165,12 +196,23 @@ class MixedLayer final : public AttentionLayer {
                                        attention_->whole(Role::values, pass, false), false, true),
                       of_left_);
         return state_.begin_gradient(number() - 1);
+      case Work::gradients_of_tokens:
+        return put_gradients_of_tokens(Role::values, pass);
       default:
         return;
     }
   }
 
  private:
+  Tensor by_head(const Pass& pass) const { return by_head_.view(0, attention_->matrix(Role::queries, pass).shape()); }
+  // The same of the device's tokens.
+  Tensor of_tokens(const Pass& pass) const {
+    if (!of_tokens_) return by_head(pass);
+    return of_tokens_.view(0, attention_->own(Role::queries, pass, false).shape());
+  }
+  void copy_rows(const Tensor& rows, bool to_rows, const Pass& pass) const {
+    attention_->copy_heads(of_tokens(pass), rows, attention_->own_heads().count, to_rows, pass);
+  }
   void value_gradient(const Tensor& scores, const Tensor& by_head, const Pass& pass) {
     const Tensor values = attention_->whole(Role::values, pass, true);
     const bool is_apart = has_parts();
@@ -181,7 +223,8 @@ class MixedLayer final : public AttentionLayer {
   }
 
   Kept output_;
-  Tensor by_head_;  // of one pass
+  Tensor by_head_;      // of one pass
+  Tensor of_tokens_{};  // likewise, where heads are exchanged
 };
 
 }  // namespace

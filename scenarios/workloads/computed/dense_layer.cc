@@ -95,8 +95,7 @@ void DenseLayer::launch(Work work, const Pass& pass, const LayerTensors& tensors
       return weight_gradient(pass, tensors);
     case Work::input_gradient:
       return input_gradient(pass, tensors);
-    case Work::product_again:
-    case Work::accumulation:  // is part of the products
+    default:  // accumulation is part of the products
       return;
   }
 }

@@ -173,6 +173,21 @@ std::optional<std::string> context_problem(const Model& model, int devices) {
   return fmt::format("model '{}' has no attention, whose sequences are divided", model.name);
 }
 
+// Heads that share keys and values stay together, so that these are divided as well.
+std::optional<std::string> heads_problem(const Model& model, int devices, int tensor) {
+  for (const Layer& layer : model.layers) {
+    if (key_elements(layer) == 0) continue;
+    const std::int64_t heads =
+        layer.gemm->count / layer.gemm->sharing / (layer.split == LayerSplit::count ? tensor : 1);
+    if (heads > 0 && heads % devices == 0) continue;
+    return fmt::format(
+        "all_to_all divides heads: {} devices do not divide the {} heads of keys and values that a device has in layer "
+        "'{}'; {}; ring and all_gather divide tokens only",
+        devices, heads, layer.name, nearest_divisors(std::max<std::int64_t>(1, heads), devices));
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> expert_problem(const Model& model, int devices) {
   if (devices == 1) return std::nullopt;
   if (std::none_of(model.layers.begin(), model.layers.end(), has_experts)) {
@@ -204,6 +219,20 @@ Layer layer_of_tokens(const Layer& layer, int parts) {
   return part;
 }
 
+Layer layer_of_heads(const Layer& layer, int parts) {
+  Layer part = layer;
+  part.gemm->count /= parts;
+  return part;
+}
+
+Layer layer_of_piece(const Layer& layer, int parts) {
+  Layer piece = layer;
+  std::int64_t& keys = layer.scores == Layer::Scores::read ? piece.gemm->depth : piece.gemm->columns;
+  keys = (keys + parts - 1) / parts;
+  if (piece.gemm->input_elements > 0) piece.gemm->input_elements = piece.gemm->rows * piece.gemm->depth;
+  return piece;
+}
+
 Layer layer_of_experts(const Layer& layer, const ExpertSettings& settings, int parts) {
   Layer part = layer;
   if (part.routing) {
@@ -225,15 +254,18 @@ LayerDivision layer_division(const TrainingSettings& settings, const ParallelOpt
   return {.context = options.context,
           .expert = options.expert,
           .tensor = options.tensor,
+          .context_exchange = options.context_exchange,
           .experts = settings.experts,
           .expert_groups = groups_of_experts(options),
           .divides_rows = settings.sequence_parallel && options.tensor > 1};
 }
 
 Layer divided_layer(const Layer& layer, const LayerDivision& division, int tensor_part) {
+  const bool by_heads = division.context_exchange == ContextExchange::all_to_all && key_elements(layer) > 0;
+  const Layer of_context =
+      by_heads ? layer_of_heads(layer, division.context) : layer_of_tokens(layer, division.context);
   const Layer part =
-      layer_part(layer_of_experts(layer_of_tokens(layer, division.context), division.experts, division.expert),
-                 division.tensor, tensor_part);
+      layer_part(layer_of_experts(of_context, division.experts, division.expert), division.tensor, tensor_part);
   const bool is_whole = part.split == LayerSplit::none && division.divides_rows;
   return is_whole ? rows_of_whole_layer(part, division.tensor) : part;
 }

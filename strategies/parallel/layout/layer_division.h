@@ -23,6 +23,8 @@ std::optional<std::string> stage_problem(const Model& model, int stages, const s
 std::optional<std::string> sequence_problem(const Model& model, int devices, int context = 1);
 // Do the same for the sequences of attention, and for experts.
 std::optional<std::string> context_problem(const Model& model, int devices);
+// Does the same for the heads that devices exchange for tokens, of those that each tensor-parallel device has.
+std::optional<std::string> heads_problem(const Model& model, int devices, int tensor);
 std::optional<std::string> expert_problem(const Model& model, int devices);
 
 // Returns the part of a layer that device `part` of `parts` computes: a layer with the shapes and the parameters of
@@ -34,12 +36,20 @@ bool divides_equally(const Layer& layer, int parts);
 // Returns the part of a layer that works on 1/parts of the tokens of each sequence. Keys and values of attention are
 // whole: the devices exchange them. Every device computes rows that do not divide, such as the one of a pooler.
 Layer layer_of_tokens(const Layer& layer, int parts);
+// Returns the part of a product of attention that has 1/parts of its heads, of all tokens
+// (ContextExchange::all_to_all).
+Layer layer_of_heads(const Layer& layer, int parts);
+// Returns a product of attention as it works on one of `parts` equal pieces of its keys or values, on 1/parts of the
+// pairs that a mask leaves: with two chunks of the sequence for each device, from its begin and its end, all pieces
+// have equally many.
+Layer layer_of_piece(const Layer& layer, int parts);
 // Returns the part of a layer that has 1/parts of its experts, with the tokens that all devices send to these: the part
 // of the device that gets the most.
 Layer layer_of_experts(const Layer& layer, const ExpertSettings& settings, int parts);
 // How a mesh divides a layer: its tokens, experts and sides, and with sequence parallelism the rows of whole layers.
 struct LayerDivision {
   int context = 1, expert = 1, tensor = 1;
+  ContextExchange context_exchange = ContextExchange::all_gather;
   ExpertSettings experts{};
   int expert_groups = 1;      // of the devices that divide experts, with a network among the groups only
   bool divides_rows = false;  // sequence parallelism over the tensor-parallel devices

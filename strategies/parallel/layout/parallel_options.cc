@@ -17,6 +17,19 @@ const std::vector<std::pair<std::string, PipelineOrder>>& pipeline_orders() {
   return orders;
 }
 
+const std::vector<std::pair<std::string, ContextExchange>>& context_exchanges() {
+  static const std::vector<std::pair<std::string, ContextExchange>> exchanges = {
+      {"all_gather", ContextExchange::all_gather},
+      {"ring", ContextExchange::ring},
+      {"all_to_all", ContextExchange::all_to_all}};
+  return exchanges;
+}
+
+const std::string& name_of(ContextExchange exchange) {
+  const auto& exchanges = context_exchanges();
+  return std::ranges::find(exchanges, exchange, &std::pair<std::string, ContextExchange>::second)->first;
+}
+
 const std::string& name_of(PipelineOrder order) {
   const auto& orders = pipeline_orders();
   return std::ranges::find(orders, order, &std::pair<std::string, PipelineOrder>::second)->first;

@@ -15,15 +15,26 @@ namespace tandem {
 const std::vector<std::pair<std::string, PipelineOrder>>& pipeline_orders();
 const std::string& name_of(PipelineOrder order);
 
+// How devices that divide the tokens of sequences bring queries and keys together.
+enum class ContextExchange : std::uint8_t {
+  all_gather,  // each gathers the keys and values of all tokens (Llama 3, arXiv:2407.21783, section 3.3.2)
+  ring,        // these go round from neighbour to neighbour (Ring Attention, arXiv:2310.01889)
+  all_to_all,  // each gets some heads of all tokens, and gives their results back (Ulysses, arXiv:2309.14509)
+};
+// The words for them in scenarios, the usual one first.
+const std::vector<std::pair<std::string, ContextExchange>>& context_exchanges();
+const std::string& name_of(ContextExchange exchange);
+
 struct ParallelOptions {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis of the mesh
   int context = 1;                         // devices that divide the tokens of each sequence of a replica
-  int expert = 1;                          // devices along data x context that divide the experts of a layer
-  int per_worker = 1;                      // devices of a worker, whose ranks are neighbours
-  int joined = 0;                          // neighbours that need no network among them; 0: all devices
-  int micro_batches = 1;                   // parts of a replica's batch, which go through the pipeline one by one
-  int virtual_stages = 1;                  // stages of each device of a pipeline, where the order leaves it open
-  std::vector<int> stage_blocks{};         // of each stage, in order: its blocks; empty: equally many
+  ContextExchange context_exchange = ContextExchange::all_gather;
+  int expert = 1;                   // devices along data x context that divide the experts of a layer
+  int per_worker = 1;               // devices of a worker, whose ranks are neighbours
+  int joined = 0;                   // neighbours that need no network among them; 0: all devices
+  int micro_batches = 1;            // parts of a replica's batch, which go through the pipeline one by one
+  int virtual_stages = 1;           // stages of each device of a pipeline, where the order leaves it open
+  std::vector<int> stage_blocks{};  // of each stage, in order: its blocks; empty: equally many
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
   // Whether exchanges with experts in a forward pass are hidden by a backward pass, and the other way round.
   bool overlap_experts = false;
@@ -49,6 +60,10 @@ struct ParallelOptions {
   int stages() const { return pipeline * chunks() / ways(); }      // that differ
   int stage_of(int place, int chunk) const;                        // of the device at a place of the pipeline
   int place_of(int stage, int chunk) const;  // of the device with that stage, as its chunk if it is on several
+  // Whether each device of a sequence sends keys and values to the next one.
+  bool passes_pieces() const { return context > 1 && context_exchange == ContextExchange::ring; }
+  // The devices that have equal parts of the keys and values that attention reads.
+  int key_parts() const { return context_exchange == ContextExchange::all_to_all ? 1 : context; }
   int micro_batches_of_chunk() const { return micro_batches / ways(); }
   int replicas() const { return data * context * ways(); }  // devices with the same parameters
   std::int64_t devices() const { return std::int64_t{data} * context * tensor * pipeline; }

@@ -52,8 +52,8 @@ bool has_parameters_before(const std::vector<Layer>& layers, std::size_t index) 
 }
 
 std::int64_t LayerExchanges::most() const {
-  return std::max(
-      {summed_output, summed_gradient, gathered_input, gathered_again, gathered_gradient, keys, dispatched, combined});
+  return std::max({summed_output, summed_gradient, gathered_input, gathered_again, gathered_gradient, keys, queries,
+                   results, dispatched, combined});
 }
 
 LayerExchanges layer_exchanges(const std::vector<Layer>& layers, std::size_t index, const Layer& part,
@@ -73,6 +73,14 @@ LayerExchanges layer_exchanges(const std::vector<Layer>& layers, std::size_t ind
     exchanges.gathered_again = inputs;
   }
   if (division.context > 1) exchanges.keys = next_multiple(examples * key_elements(part), division.context);
+  if (exchanges.keys > 0 && division.context_exchange == ContextExchange::all_to_all) {
+    const std::int64_t rows = examples * part.gemm->count * part.gemm->rows;
+    if (part.scores != Layer::Scores::read)
+      exchanges.queries = next_multiple(rows * part.gemm->depth, division.context);
+    if (part.scores != Layer::Scores::made) {
+      exchanges.results = next_multiple(rows * part.gemm->columns, division.context);
+    }
+  }
   if (division.expert == 1) return exchanges;
   const std::int64_t parts = division.divides_rows ? division.tensor : 1;
   if (dispatches_tokens(layers, index)) {

@@ -16,13 +16,20 @@ struct LayerExchanges {
   // With sequence parallelism: the input, gathered forward and again backward, and the gradient of the output. That is
   // gathered after the gradients of what follows the sum, which is done to the device's rows only.
   std::int64_t gathered_input = 0, gathered_again = 0, gathered_gradient = 0;
-  std::int64_t keys = 0;                      // or values, which a sequence's devices exchange
+  // Keys or values that a sequence's devices exchange: of all of them; where they exchange heads, those of one device,
+  // as are the queries and the results of attention, which are then exchanged, too.
+  std::int64_t keys = 0, queries = 0, results = 0;
   std::int64_t dispatched = 0, combined = 0;  // tokens that go to the devices with the experts, and back
   bool with_input_gradient = true;            // false: nothing learns before the layer
 
   // Returns the largest of these exchanges, except that of the loss.
   std::int64_t most() const;
 };
+
+// Whether attention exchanges heads for tokens.
+inline bool has_heads_exchanged(const LayerExchanges& exchanges) {
+  return exchanges.queries > 0 || exchanges.results > 0;
+}
 
 // Whether something learns before layer number `index`; otherwise its input needs no gradient.
 bool has_parameters_before(const std::vector<Layer>& layers, std::size_t index);

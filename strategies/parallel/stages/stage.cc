@@ -154,7 +154,7 @@ void Stage::open_offload(Device& host) {
   if (settings_.offload.optimizer > 0) parameters_->update_on(host, settings_.offload.optimizer);
   if (settings_.offload.blocks == 0) return;
   const std::vector<std::int64_t> kept =
-      model_.kept_bytes(parts_, division_.divides_rows ? options_.tensor : 1, options_.context);
+      model_.kept_bytes(parts_, division_.divides_rows ? options_.tensor : 1, options_.key_parts());
   if (kept.empty()) return;
   offload_.emplace(device_, host, offload_segments(parts_, settings_.offload.blocks), kept, pass(0).examples, live_);
 }
@@ -311,6 +311,10 @@ bool Stage::forward(Progress& progress) {
 // All of a layer but its exchanges with experts. The results of the product or the lookup are summed before any other
 // operation.
 void Stage::layer_forward(std::size_t layer, const Pass& pass) const {
+  if (has_own_attention(layer, pass)) {
+    return options_.context_exchange == ContextExchange::ring ? attention_in_rounds(layer, pass)
+                                                              : attention_of_heads(layer, pass);
+  }
   const LayerExchanges& exchanged = exchanges(layer, pass);
   Stream& context = device_.stream(kContextStream);
   if (exchanged.gathered_input > 0) exchange_beside_products(Exchange::input, layer, pass);

@@ -93,6 +93,14 @@ class Stage final {
   void finish_gradients_of_layer(std::size_t layer, const Pass& of_gradients);
   bool reduces_in(const Pass& pass) const;
   void layer_forward(std::size_t layer, const Pass& pass) const;
+  bool has_own_attention(std::size_t layer, const Pass& pass) const;
+  void attention_of_heads(std::size_t layer, const Pass& pass) const;
+  void attention_in_rounds(std::size_t layer, const Pass& pass) const;
+  void gradients_of_heads(std::size_t layer, const Pass& pass) const;
+  void gradients_in_rounds(std::size_t layer, const Pass& pass) const;
+  Event pass_on(const Exchanged& tensors, int step) const;
+  void gather_pieces(Exchange exchange, std::size_t layer, const Pass& pass) const;
+  void sum_pieces(std::size_t layer, const Pass& pass) const;
   void exchange_loss(std::size_t layer, const Pass& pass) const;
   void gradients_of_layer(std::size_t layer, const Pass& pass) const;
   bool is_deferred(std::size_t layer, const Pass& pass) const;

@@ -152,6 +152,10 @@ void Stage::gradients_beside_exchanges(std::size_t layer, const Pass& pass) cons
 // The right operands (keys or values) are passed around once more, and their gradients go back to the devices that own
 // them.
 void Stage::gradients_of_attention(std::size_t layer, const Pass& pass) const {
+  if (has_own_attention(layer, pass)) {
+    return options_.context_exchange == ContextExchange::ring ? gradients_in_rounds(layer, pass)
+                                                              : gradients_of_heads(layer, pass);
+  }
   Stream& stream = device_.stream(kContextStream);
   stream.wait(compute().record());
   exchange(Exchange::keys_again, layer, pass, stream);

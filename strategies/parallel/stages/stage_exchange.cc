@@ -25,6 +25,16 @@ void issue(Exchange exchange, const MeshGroups& groups, bool divides_rows, const
       return groups.context->all_gather(whole, part, stream);
     case Exchange::key_gradients:
       return groups.context->reduce_scatter(part, whole, stream);
+    case Exchange::queries_to_heads:
+    case Exchange::keys_to_heads:
+    case Exchange::results_to_tokens:
+    case Exchange::result_gradients_to_heads:
+    case Exchange::query_gradients_to_tokens:
+    case Exchange::key_gradients_to_tokens:
+      return groups.context->all_to_all(whole, part, stream);
+    case Exchange::piece:
+    case Exchange::piece_and_sums:
+      TANDEM_UNREACHABLE("pieces go from device to device");
     case Exchange::loss_maxima:
       return groups.tensor->all_reduce(whole, stream, Reduction::maximum);
     case Exchange::loss_sums:

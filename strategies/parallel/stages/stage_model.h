@@ -40,10 +40,18 @@ enum class Work : std::uint8_t {
   weight_gradient,
   input_gradient,
   accumulation,  // of gradients to those of earlier passes
+  // Of attention whose keys go round: what a round made is added to the results of the rounds before, to the gradients
+  // of the piece that comes with them, and to those of queries.
+  product_sum,
+  weight_gradient_sum,
+  input_gradient_sum,
+  // Of attention whose heads are exchanged: what came back is put in the order of the device's tokens.
+  results_of_tokens,
+  gradients_of_tokens,
 };
 
-// What devices exchange for a layer. whole: as much as all of them have. part: what one of them has. Tokens and their
-// gradients: the devices send `part`, and receive `whole`.
+// What devices exchange for a layer. whole: as much as all of them have. part: what one of them has. Tokens, heads,
+// pieces and their gradients: the devices send `part`, and receive `whole`.
 enum class Exchange : std::uint8_t {
   input,            // rows of the input: gathered before the product
   input_again,      // the same before the weights' gradients
@@ -54,12 +62,20 @@ enum class Exchange : std::uint8_t {
   tokens_from_experts,
   gradients_to_experts,
   gradients_from_experts,
-  keys,           // or values, of a sequence: gathered before the product of attention
-  keys_again,     // the same in the backward pass
-  key_gradients,  // of the whole sequence, of which each device gets the sums of its part
-  loss_maxima,    // of rows of logits: the largest
-  loss_sums,      // summed
-  loss_targets,   // summed: logits of the labels
+  keys,               // or values, of a sequence: gathered before the product of attention
+  keys_again,         // the same in the backward pass
+  key_gradients,      // of the whole sequence, of which each device gets the sums of its part
+  piece,              // of keys or values: from one neighbour to the other, which has it for a round
+  piece_and_sums,     // the same with the sums of gradients of the piece before
+  queries_to_heads,   // heads of all tokens for the tokens of all heads
+  keys_to_heads,      // or values
+  results_to_tokens,  // back
+  result_gradients_to_heads,
+  query_gradients_to_tokens,
+  key_gradients_to_tokens,
+  loss_maxima,   // of rows of logits: the largest
+  loss_sums,     // summed
+  loss_targets,  // summed: logits of the labels
 };
 struct Exchanged {
   Tensor whole{}, part{};

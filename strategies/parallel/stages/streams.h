@@ -22,4 +22,6 @@ inline constexpr int kSecondStageStreams = 6;
 inline constexpr int kToHostStream = 14;    // what the host keeps, and gradients that it applies
 inline constexpr int kFromHostStream = 15;  // what comes back
 
+inline constexpr int kSendPieceStream = 16;  // keys and values that go round; they arrive by kContextStream
+
 }  // namespace tandem

@@ -181,7 +181,21 @@ TEST_F(Megatron, SequencesAreDivided) {
   const Scenario scenario = this->scenario(text);
   EXPECT_EQ(scenario.strategy.mesh.data, 4);
   EXPECT_EQ(scenario.strategy.mesh.context, 2);
+  EXPECT_EQ(scenario.strategy.mesh.context_exchange, ContextExchange::ring) << "as without the flag there";
   EXPECT_EQ(scenario.devices.per_worker, 8);
+  const auto exchange = [&](const std::string& flag) { return job(text + " --cp-comm-type " + flag).context_exchange; };
+  EXPECT_EQ(exchange("p2p"), ContextExchange::ring);
+  EXPECT_EQ(exchange("a2a"), ContextExchange::all_to_all);
+  EXPECT_EQ(exchange("allgather"), ContextExchange::all_gather);
+  EXPECT_EQ(exchange("allgather allgather"), ContextExchange::all_gather);
+  EXPECT_TRUE(job(text + " --cp-comm-type a2a").left_out.empty());
+  EXPECT_THAT(job(text + " --cp-comm-type a2a p2p").left_out,
+              testing::ElementsAre("--cp-comm-type: every layer exchanges as the first one (a2a)"));
+  const MegatronJob both = job(text + " --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 1");
+  EXPECT_EQ(both.context_exchange, ContextExchange::ring);
+  EXPECT_THAT(both.left_out, testing::Contains(HasSubstr("rounds and bytes between their groups are 1/n")));
+  EXPECT_EQ(problem("x " + text + " --cp-comm-type ring"),
+            "job.sh:1:157: --cp-comm-type: must be p2p, a2a, allgather or a2a+p2p, found 'ring'");
 }
 
 TEST_F(Megatron, SaysWhatIsWrongAndWhere) {

@@ -173,6 +173,15 @@ TEST_F(Torchtitan, DevicesOfASequenceDivideParametersToo) {
       this->scenario(config("local_batch_size = 1\n", "data_parallel_shard_degree = 1\ncontext_parallel_degree = 8\n"));
   EXPECT_EQ(scenario.strategy.mesh.context, 8);
   EXPECT_TRUE(scenario.strategy.mesh.shard_parameters);
+  EXPECT_EQ(scenario.strategy.mesh.context_exchange, ContextExchange::all_gather);
+  const auto with = [](const std::string& method) {
+    return config("local_batch_size = 1\n", "data_parallel_shard_degree = 1\ncontext_parallel_degree = 8\n" +
+                                                ("context_parallel_rotate_method = \"" + method) + "\"\n");
+  };
+  EXPECT_EQ(this->scenario(with("alltoall")).strategy.mesh.context_exchange, ContextExchange::ring);
+  EXPECT_EQ(this->scenario(with("allgather")).strategy.mesh.context_exchange, ContextExchange::all_gather);
+  EXPECT_THAT(problem(with("ring")),
+              HasSubstr("parallelism.context_parallel_rotate_method: must be allgather or alltoall"));
 }
 
 TEST_F(Torchtitan, SaysWhichDegreesCannotBe) {
