@@ -14,7 +14,6 @@ namespace {
 using Reason = std::pair<std::string_view, std::string_view>;
 
 constexpr std::array kNotModelled = {
-    Reason{"expert_tensor_parallel_size", "experts are divided as the other layers are"},
     Reason{"hierarchical_context_parallel_sizes", "see --cp-comm-type"},
     Reason{"distribute_saved_activations", "each device keeps its own activations"},
     Reason{"moe_shared_expert_overlap", "nothing overlaps with the exchanges of tokens"},
@@ -161,6 +160,7 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "context_parallel_size",
     "cp_comm_type",
     "expert_model_parallel_size",
+    "expert_tensor_parallel_size",
     "sequence_parallel",
     "no_scatter_gather_tensors_in_pipeline",
     "overlap_grad_reduce",

@@ -23,4 +23,8 @@ MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64
 // modelled. Throws InputError for other words than Megatron-LM's.
 ContextExchange context_exchange_of(const Flags& flags, std::vector<std::string>& left_out);
 
+// Returns whether each of `tensor` devices has its experts as a whole (--expert-tensor-parallel-size 1), and adds other
+// numbers than that and `tensor`, which are not modelled.
+bool keeps_experts_whole(const Flags& flags, std::int64_t tensor, std::vector<std::string>& left_out);
+
 }  // namespace tandem

@@ -36,9 +36,11 @@ MeshSizes mesh_sizes(const MeshAxes& axes, int workers, int devices, std::option
                        axes.tensor, axes.pipeline, axes.context));
   }
   sizes.data = world / axes.of_replica();
-  if (sizes.data * axes.context % axes.expert != 0) {
-    refuse(MeshPart::experts, fmt::format("{} does not divide the {} devices of data {} x context {}", axes.expert,
-                                          sizes.data * axes.context, sizes.data, axes.context));
+  const std::int64_t with_experts = sizes.data * axes.context * (axes.keeps_experts_whole ? axes.tensor : 1);
+  if (with_experts % axes.expert != 0) {
+    const std::string more = axes.keeps_experts_whole ? fmt::format(" x tensor {}", axes.tensor) : "";
+    refuse(MeshPart::experts, fmt::format("{} does not divide the {} devices of data {} x context {}{}", axes.expert,
+                                          with_experts, sizes.data, axes.context, more));
   }
   if (approximate_product({sizes.data, axes.micro_batch, axes.pipeline}) > kMostBatch) {
     refuse(MeshPart::batch, fmt::format("{} replicas x micro-batches of {} x {} stages are more than any batch",

@@ -10,6 +10,7 @@ namespace tandem {
 
 struct MeshAxes {
   std::int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
+  bool keeps_experts_whole = false;                                        // strategy.expert_tensor: 1
   std::int64_t micro_batch = 1;                                            // examples
   std::int64_t of_replica() const { return tensor * pipeline * context; }  // devices
 };

@@ -55,6 +55,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   options.context = mesh.context;
   options.context_exchange = mesh.context_exchange;
   options.expert = mesh.expert;
+  options.expert_tensor = mesh.expert_tensor;
   options.scatter_gather = mesh.scatter_gather;
   options.distributed_optimizer = mesh.distributed_optimizer;
   options.overlap_gather = mesh.overlap_gather;
@@ -79,7 +80,8 @@ Scenario one_replica_of(const Scenario& scenario, int replicas) {
   alone.devices.ps = parameter_servers(scenario);
   alone.strategy.mesh.data = 1;
   alone.strategy.mesh.replicate = 1;
-  alone.strategy.mesh.expert = std::gcd(scenario.strategy.mesh.expert, scenario.strategy.mesh.context);
+  const MeshSettings& mesh = scenario.strategy.mesh;
+  alone.strategy.mesh.expert = std::gcd(mesh.expert, mesh.context * (mesh.expert_tensor == 1 ? mesh.tensor : 1));
   alone.strategy.mesh.overlap_experts = scenario.strategy.mesh.overlap_experts && alone.strategy.mesh.expert > 1;
   alone.workload.batch = std::max(1, scenario.workload.batch / replicas);
   return alone;

@@ -10,6 +10,7 @@
 #include "scenarios/reading/strategy_reader.h"
 #include "scenarios/reading/sweep_settings.h"
 #include "scenarios/reading/workload_reader.h"
+#include "strategies/parallel/layout/layer_division.h"
 #include "topologies/base/strict_yaml.h"
 
 namespace tandem {
@@ -49,6 +50,8 @@ class ScenarioReader {
     read_notes("left_out", "not modelled: ");
     scenario_.workload = read_workload(root_.required("workload"), folder(), parts_);
     scenario_.strategy = read_strategy(root_.optional("strategy"));
+    auto* const layers = std::get_if<LayersSettings>(&scenario_.workload.kind);
+    if (layers != nullptr && scenario_.strategy.mesh.expert_tensor == 1) keep_experts_whole(layers->model);
     scenario_.engine = read_engine(root_.optional("engine"));
     const YamlReader topology = root_.optional("topology");
     if (!scenario_.topology) read_topology_value(topology, parts_, scenario_);

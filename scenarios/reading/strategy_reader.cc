@@ -88,6 +88,7 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   read("pipeline", kMostAlongAnAxis, sizes_are_given, mesh.pipeline);
   read("context", kMostAlongAnAxis, sizes_are_given, mesh.context);
   read("expert", kMostAlongAnAxis, sizes_are_given, mesh.expert);
+  read("expert_tensor", kMostAlongAnAxis, sizes_are_given, mesh.expert_tensor);
   if (division == nullptr) return;
   if (strategy.cross_device_ops != "auto") does_not_use(map.optional("cross_device_ops"), strategy.name);
   for (const char* key : {"num_packs", "bytes_per_pack"}) {

@@ -173,6 +173,13 @@ std::string why_dispatch(const Run& run) {
   return divides ? "" : "no devices divide experts (strategy.expert)";
 }
 
+std::string why_expert_tensor(const Run& run) {
+  if (run.job.layers == nullptr || std::ranges::none_of(run.job.layers->model.layers, has_experts)) {
+    return "the model has no experts";
+  }
+  return run.job.mesh && run.job.mesh->tensor > 1 ? "" : "no layer is divided among devices (strategy.tensor)";
+}
+
 std::string why_context_exchange(const Run& run) {
   const bool divides = run.job.mesh && run.job.mesh->context > 1;
   return divides ? "" : "no devices divide sequences (strategy.context)";
@@ -196,6 +203,7 @@ constexpr Rule kRules[] = {
     {"strategy.placement", why_placement},
     {"strategy.scatter_gather", why_scatter_gather},
     {"strategy.context_exchange", why_context_exchange},
+    {"strategy.expert_tensor", why_expert_tensor},
     {"strategy.distributed_optimizer", why_optimizer_is_whole},
     {"strategy.overlap_gather", why_optimizer_is_whole},
     {"engine.values", why_no_values},

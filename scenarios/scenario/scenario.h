@@ -89,6 +89,7 @@ struct MeshSettings {
   std::vector<int> stage_blocks{};         // ParallelOptions
   int context = 1, expert = 1;             // ParallelOptions
   ContextExchange context_exchange = ContextExchange::all_gather;                     // likewise
+  int expert_tensor = 0;                                                              // likewise
   bool scatter_gather = true, distributed_optimizer = false, overlap_gather = false;  // likewise
   bool shard_parameters = false, overlap_experts = false;                             // likewise
   PipelineOrder order = PipelineOrder::one_forward_one_backward;                      // likewise

@@ -66,7 +66,7 @@ std::int64_t kept_input_elements(const Layer& layer, const ActivationSettings& s
   if (const std::int64_t keys = key_elements(layer); keys > 0) {
     return input_elements_of(layer) - keys + keys / settings.key_parts;
   }
-  const bool is_gathered = layer.split == Layer::Split::columns;
+  const bool is_gathered = layer.divided_by() == Layer::Split::columns;
   return input_elements_of(layer) / (is_gathered ? settings.row_parts : 1);
 }
 std::int64_t kept_output_elements(const Layer& layer, const ActivationSettings& settings) {

@@ -168,7 +168,7 @@ const std::vector<std::string>& common_strategy_keys() {
       "micro_batches",  "stage_blocks", "virtual_stages",   "schedule",         "scatter_gather",
       "overlap_gather", "replicate",    "overlap_experts",  "shard_parameters", "distributed_optimizer",
       "data",           "tensor",       "pipeline",         "context",          "context_exchange",
-      "expert"};
+      "expert",         "expert_tensor"};
   return kKeys;
 }
 

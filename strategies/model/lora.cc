@@ -105,7 +105,7 @@ std::vector<std::int64_t> adapter_tensors(const Layer& layer) {
 
 std::int64_t summed_adapter_parameters(const Layer& part, bool divides_rows) {
   if (part.adapter_rank == 0 || part.shares_adapter) return 0;
-  if (part.split == Layer::Split::none) return divides_rows ? part.parameters() : 0;
+  if (part.divided_by() == Layer::Split::none) return divides_rows ? part.parameters() : 0;
   return part.tensors.back();
 }
 

@@ -99,9 +99,13 @@ struct Layer {
   bool shares_adapter = false;         // the first product of its adapter is that of the layer before it
   bool shared_weights = false;         // a dense layer whose weights are another layer's parameters
   Split split = Split::none;
+  bool is_whole = false;  // on every tensor-parallel device, whatever its split: experts (keep_experts_whole())
   Scores scores = Scores::none;
   std::optional<Block> block{};
   Again again = Again::nothing;  // as the training, not the model, says
+
+  // Returns how tensor-parallel devices divide it.
+  Split divided_by() const { return is_whole ? Split::none : split; }
 
   std::int64_t parameters() const;  // that learn
   std::int64_t frozen_parameters() const;

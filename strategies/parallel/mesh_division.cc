@@ -106,13 +106,35 @@ std::optional<DivisionProblem> offload_problem(const DivisionRequest& request, s
   return std::nullopt;
 }
 
-std::optional<DivisionProblem> experts_problem(const Model& model, const ParallelOptions& options) {
-  if (options.data * options.context % options.expert != 0) {
+std::optional<DivisionProblem> whole_experts_problem(const DivisionRequest& request) {
+  const ParallelOptions& options = request.options;
+  if (options.expert_tensor == 0 || options.expert_tensor == options.tensor) return std::nullopt;
+  if (std::ranges::none_of(request.model.layers, has_experts)) return std::nullopt;
+  const auto is_problem = [](std::string text) { return DivisionProblem{"strategy.expert_tensor", std::move(text)}; };
+  if (options.expert_tensor != 1) {
+    return is_problem(
+        fmt::format("experts are whole (1) or divided as the other layers are (tensor: {})", options.tensor));
+  }
+  if (!request.settings.sequence_parallel) {
+    return is_problem(
+        "1 needs workload.sequence_parallel, with which devices along tensor have tokens of their own for experts");
+  }
+  const auto is_divided = [](const Layer& layer) { return has_experts(layer) && !layer.is_whole; };
+  TANDEM_REQUIRE(std::ranges::none_of(request.model.layers, is_divided), "a model without keep_experts_whole()");
+  return std::nullopt;
+}
+
+std::optional<DivisionProblem> experts_problem(const DivisionRequest& request) {
+  const auto& [model, settings, options] = request;
+  if (auto found = whole_experts_problem(request)) return found;
+  const int devices = options.devices_with_experts();
+  if (devices % options.expert != 0) {
     return DivisionProblem{
         "strategy.expert",
-        fmt::format("{} devices that divide the experts do not divide the {} of data {} x context {}; {}",
-                    options.expert, options.data * options.context, options.data, options.context,
-                    nearest_divisors(std::int64_t{options.data} * options.context, options.expert))};
+        fmt::format("{} devices that divide the experts do not divide the {} of data {} x context {}{}; {}",
+                    options.expert, devices, options.data, options.context,
+                    options.has_whole_experts() ? fmt::format(" x tensor {}", options.tensor) : "",
+                    nearest_divisors(devices, options.expert))};
   }
   return problem_at("strategy.expert", expert_problem(model, options.expert));
 }
@@ -211,7 +233,7 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
     if (auto found = problem_at("strategy.context", heads_problem(model, options.context, options.tensor)))
       return found;
   }
-  if (auto found = experts_problem(model, options)) return found;
+  if (auto found = experts_problem(request)) return found;
   if (auto found = sharding_problem(model, options)) return found;
   if (settings.sequence_parallel) {
     auto found = problem_at("workload.sequence_parallel", sequence_problem(model, options.tensor, options.context));
@@ -251,7 +273,7 @@ void shard(const DivisionRequest& request, DeviceShare& share) {
   const auto& [model, settings, options] = request;
   const std::int64_t devices = options.replicas();
   share.parameters[0].parts = devices / options.replicate;
-  share.parameters[1].parts = devices / options.expert;
+  share.parameters[1].parts = std::int64_t{options.devices_with_experts()} * options.ways() / options.expert;
   const auto stored_bytes = static_cast<std::int64_t>(size_of(settings.parameter_type()));
   const auto used_bytes = static_cast<std::int64_t>(size_of(settings.storage()));
   std::int64_t whole = 0;
@@ -309,9 +331,10 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
     }
   }
   const std::int64_t replicas = options.replicas(), shards = replicas / options.replicate;
+  const std::int64_t with_experts = std::int64_t{options.devices_with_experts()} * options.ways();
   const bool divides_state = options.distributed_optimizer;
   share.parameters = {{.count = parameters, .state_parts = divides_state ? shards : 1},
-                      {.count = of_experts, .state_parts = divides_state ? replicas / options.expert : 1}};
+                      {.count = of_experts, .state_parts = divides_state ? with_experts / options.expert : 1}};
   share.divides_state = divides_state;
   if (options.shard_parameters) shard(request, share);
   if (place == 0 || (options.ways() > 1 && place + 1 == options.pipeline)) {
@@ -333,7 +356,9 @@ std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions&
   return {rank / (options.tensor * of_stage),
           rank % options.tensor,
           options.passes_pieces() ? place % options.context : among(options.context),
-          among(options.expert),
+          !options.has_whole_experts()               ? among(options.expert)
+          : options.expert % options.per_worker == 0 ? 0
+                                                     : rank % options.expert,
           options.replicate > 1 ? among(options.replicas() / options.replicate) : 0,
           part_of(options.batch, options.data, place / options.context).count};
 }
@@ -344,6 +369,8 @@ int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   const ParallelOptions& options = request.options;
   const auto is_divided_equally = [&](const Layer& layer) { return divides_equally(layer, options.tensor); };
   if (options.batch % options.data != 0 || !std::ranges::all_of(request.model.layers, is_divided_equally)) return 1;
+  const bool divides_experts_among_them = options.has_whole_experts() && options.expert % options.tensor != 0;
+  if (options.expert > 1 && divides_experts_among_them) return 1;
   if (options.tensor > 1) return options.tensor;
   if (options.passes_pieces()) return 1;
   int neighbours = options.data * options.context;

@@ -75,6 +75,9 @@ Sharing drawn_mesh(Draws& draw, int devices) {
     if (devices % size != 0 || size == 1) continue;
     sharing.strategy += fmt::format(", {}: {}", axis, size);
     if (std::string_view(axis) == "pipeline") sharing.stages = size;
+    if (std::string_view(axis) == "context" && draw.one_in(2)) {
+      sharing.strategy += ", context_exchange: " + draw.word({"ring", "all_to_all"});
+    }
     devices /= size;
   }
   sharing.strategy += fmt::format(", data: {}, micro_batches: {}", devices, sharing.passes);

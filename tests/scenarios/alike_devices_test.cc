@@ -139,6 +139,16 @@ TEST(AlikeDevices, TensorParallelNeighboursThatPassPiecesOn) {
   }
 }
 
+TEST(AlikeDevices, TensorParallelNeighboursWithWholeExperts) {
+  for (const auto& [experts, fewer] : std::map<std::string, std::size_t>{{"8", 4}, {"2", 1}}) {
+    expect_equal_figures({.strategy = "{name: mesh, data: 4, tensor: 4, expert_tensor: 1, expert: " + experts + "}",
+                          .workload = "batch: 8, sequence_parallel: true",
+                          .workers = 2,
+                          .model = "mixtral"},
+                         fewer);
+  }
+}
+
 TEST(AlikeDevices, ReplicasWithoutTensorParallelism) {
   constexpr Nanoseconds kOfLosses = 2'000;  // every replica brings its own to the host
   expect_equal_figures({.strategy = "{name: fully_sharded}", .workload = "batch: 64", .workers = 4}, 8, kOfLosses);

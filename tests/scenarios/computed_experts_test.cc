@@ -43,6 +43,19 @@ const std::vector<Way> kExpertWays{
     {"sequence_in_turn", "name: tensor_parallel", 2, ", sequence_parallel: true, overlap_tensor: false"},
     {"experts_and_tensor", "name: mesh, data: 4, tensor: 2, expert: 2", 8},
     {"experts_and_sequence", "name: mesh, data: 2, tensor: 2, expert: 2", 4, ", sequence_parallel: true"},
+    {"whole_experts", "name: mesh, data: 2, tensor: 2, expert: 4, expert_tensor: 1", 4, ", sequence_parallel: true"},
+    {"whole_experts_twice", "name: mesh, data: 2, tensor: 2, expert: 2, expert_tensor: 1", 4,
+     ", sequence_parallel: true"},
+    {"whole_experts_of_all", "name: mesh, data: 2, tensor: 2, expert_tensor: 1", 4, ", sequence_parallel: true"},
+    {"whole_experts_of_sequences",
+     "name: mesh, context: 2, tensor: 2, expert: 4, expert_tensor: 1, context_exchange: ring", 4,
+     ", sequence_parallel: true, overlap_tensor: false"},
+    {"whole_experts_in_pieces", "name: mesh, data: 2, tensor: 2, expert: 2, expert_tensor: 1, shard_parameters: true",
+     4, ", sequence_parallel: true"},
+    {"whole_experts_and_all",
+     "name: mesh, data: 2, tensor: 2, pipeline: 2, expert: 2, expert_tensor: 1, micro_batches: 2, "
+     "distributed_optimizer: true",
+     8, ", sequence_parallel: true, activation_checkpointing: true"},
     {"experts_in_passes", "name: mesh, data: 2, pipeline: 2, expert: 2, micro_batches: 4"},
     {"experts_again", "name: mesh, data: 2, expert: 2", 2, ", activation_checkpointing: true"},
     {"pieces_of_experts", "name: mesh, data: 4, expert: 2, shard_parameters: true", 4},
@@ -70,6 +83,9 @@ TEST(ComputedWholeExperts, LearnWhatOneDeviceLearns) {
 TEST(ComputedGatedExperts, LearnWhatOneDeviceLearns) {
   expect_same_losses(kGated, {"data", "name: mesh, data: 2, tensor: 2, expert: 2", 4, ", sequence_parallel: true"},
                      kThreads);
+  expect_same_losses(
+      kGated, {"whole", "name: mesh, data: 2, tensor: 2, expert: 4, expert_tensor: 1", 4, ", sequence_parallel: true"},
+      kThreads);
   expect_same_losses(kGated, {"again", "name: mesh, data: 4, expert: 4", 4, ", activation_checkpointing: true"},
                      kThreads);
 }

@@ -246,6 +246,28 @@ TEST(DividedLayers, SumGradientsOfExpertsOverThoseThatHaveTheSame) {
   EXPECT_EQ(count_of(run_experts("{name: mesh, data: 2, context: 2, expert: 4}", 4), "all_to_all"), 8);
 }
 
+// Two devices along tensor and two along data have a quarter of the experts each, and send a quarter of the tokens.
+TEST(DividedLayers, KeepExpertsWholeOnTensorParallelDevices) {
+  const std::string rows = ", sequence_parallel: true";
+  const RunResult result = run_experts("{name: mesh, data: 2, tensor: 2, expert: 4, expert_tensor: 1}", 4, rows);
+  EXPECT_EQ(count_of(result, "all_to_all"), 2 * (2 + 2));
+  for (const Record& record : collectives(result, "all_to_all")) {
+    EXPECT_EQ(record.bytes, 2 * (2 * 2 * 32 / 2) * 64.0) << "half of the tokens of two sequences to two experts each";
+    EXPECT_EQ(record.ranks, 4);
+  }
+  const RunResult divided = run_experts("{name: mesh, data: 2, tensor: 2, expert: 2}", 4, rows);
+  EXPECT_EQ(count_of(divided, "all_gather") - count_of(result, "all_gather"), 2 * 3) << "of experts' rows";
+  EXPECT_EQ(count_of(divided, "reduce_scatter") - count_of(result, "reduce_scatter"), 2 * 2) << "likewise";
+  EXPECT_DOUBLE_EQ(flops(result), flops(divided));
+  const auto parameters = [](const RunResult& run) { return run.report.metrics.at("parameters_per_device"); };
+  EXPECT_EQ(parameters(result), parameters(divided)) << "whole experts, but half as many";
+  const RunResult twice = run_experts("{name: mesh, data: 2, tensor: 2, expert: 2, expert_tensor: 1}", 4, rows);
+  EXPECT_EQ(parameters(twice) - parameters(result), kExperts / 4);
+  std::set<std::pair<double, int>> sums;
+  for (const Record& record : collectives(twice, "all_reduce")) sums.emplace(record.bytes, record.ranks);
+  EXPECT_TRUE(sums.contains({2 * kExperts / 2, 2})) << "over those with the same experts, once in each replica";
+}
+
 // Everything of a block but its last layer is divided, and that one has 4 of its 6 units of flops.
 TEST(DividedLayers, DoTheFlopsOfTheWholeModelTogether) {
   const double alone = flops(run_blocks("{name: mesh}", 8, 1));

@@ -145,6 +145,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"strategy.context", {{"2"}}},
       {"strategy.context_exchange", {{"ring", "all_to_all"}}},
       {"strategy.expert", {{"2"}}},
+      {"strategy.expert_tensor", {{"1"}}},
       {"engine", {{}, is_map}},
       {"engine.name", {{}, "another engine is another world: its own tests compare the two"}},
       {"engine.values", {{"real"}}},
@@ -266,6 +267,10 @@ std::map<std::string, std::string> scenarios() {
       {"mesh that divides experts",
        scenario("workload: {kind: layers, model: files/routed_experts.yaml, batch: 72, dtype: bf16}\n",
                 "name: mesh, data: 4, expert: 4, micro_batches: 2", kTwoNodes, "per_worker: 2")},
+      {"mesh that divides experts and rows",
+       scenario("workload: {kind: layers, model: files/routed_experts.yaml, batch: 72, dtype: bf16, sequence_parallel: "
+                "true}\n",
+                "name: mesh, data: 2, tensor: 2, expert: 2", kTwoNodes, "per_worker: 2")},
       {"mesh that sends rows to experts once",
        scenario("workload: {kind: layers, model: files/routed_experts.yaml, batch: 72, dtype: bf16, "
                 "experts: {dispatch: deepep, groups: {of: 4, used: 2}}}\n",

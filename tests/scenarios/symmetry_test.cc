@@ -131,6 +131,14 @@ TEST(Symmetry, GroupsOfWorkersTellThemNotApart) {
   EXPECT_EQ(simulated(16, 2, "data: 16, expert: 8, pipeline: 2, micro_batches: 2"), 2) << "one for each stage";
   EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, expert: 8"), 1);
   EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, expert: 8, context_exchange: all_to_all"), 1);
+  const std::string of_rows =
+      "{kind: layers, model: files/experts.yaml, batch: 96, dtype: f16, sequence_parallel: true}";
+  EXPECT_EQ(expect_equal_runs({.workers = 16,
+                               .per_worker = 4,
+                               .strategy = "{name: mesh, data: 32, tensor: 2, expert: 8, expert_tensor: 1}",
+                               .workload = of_rows}),
+            1)
+      << "whole experts of pairs of workers";
   EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, context_exchange: ring"), 2) << "one for each place in a ring";
   EXPECT_EQ(simulated(24, 2, "data: 24, context: 2, context_exchange: ring"), 1) << "rings that stay in a worker";
   EXPECT_EQ(simulated(16, 2, "data: 32, expert: 4, replicate: 4, distributed_optimizer: true"), 1);

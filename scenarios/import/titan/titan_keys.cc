@@ -42,8 +42,6 @@ constexpr std::array kUnmodelled = {
     Unmodelled{"parallelism.disable_loss_parallel", kOff,
                "each device computes the loss of its part of the vocabulary, and no logits are gathered",
                Where::tensor},
-    Unmodelled{"parallelism.expert_tensor_parallel_degree", "1", "experts are divided as the other layers are",
-               Where::tensor},
     Unmodelled{"parallelism.context_parallel_load_balancer", "headtail",
                "all devices have equally many pairs of a query and a key", Where::context},
     Unmodelled{"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", "moe.router.gate",

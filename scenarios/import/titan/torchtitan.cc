@@ -132,6 +132,7 @@ class TitanReader {
     job_.context = degree("context_parallel_degree");
     read_rotation();
     job_.expert = degree("expert_parallel_degree");
+    read_tensor_of_experts();
     job_.micro_batch = values_.whole("parallelism.pipeline_parallel_microbatch_size", 1, 1, kMostSequences);
     if (job_.pipeline > 1 && job_.local_batch % job_.micro_batch != 0) {
       values_.fail("parallelism.pipeline_parallel_microbatch_size",
@@ -139,6 +140,16 @@ class TitanReader {
     }
     read_stages();
     read_gathering();
+  }
+
+  // Where devices divide experts, each has whole ones unless they are divided as the other layers are.
+  void read_tensor_of_experts() {
+    const std::int64_t devices = degree("expert_tensor_parallel_degree");
+    if (job_.expert == 1 || job_.tensor == 1) return;
+    if (devices != 1 && devices != job_.tensor) {
+      values_.fail("parallelism.expert_tensor_parallel_degree", "must be 1 or tensor_parallel_degree");
+    }
+    job_.keeps_experts_whole = devices == 1;
   }
 
   // PyTorch's _AllToAllRotater gives keys and values to the next rank (torch/distributed/tensor/experimental).

@@ -72,7 +72,7 @@ std::optional<DivisionProblem> tied_table_problem(const Model& model, const Para
 std::optional<DivisionProblem> block_problem(const LayersSettings& layers, int tensor) {
   const std::int64_t block = dividing_block(layers.quantised);
   for (const Layer& layer : layers.model.layers) {
-    if (!layer.can_be_quantised() || layer.split == Layer::Split::none) continue;
+    if (!layer.can_be_quantised() || layer.divided_by() == Layer::Split::none) continue;
     const bool by_columns = layer.split == Layer::Split::columns;
     const std::int64_t side = (by_columns ? layer.gemm->columns : layer.gemm->depth) / tensor;
     if (side % block == 0) continue;
@@ -165,9 +165,9 @@ FirstValues ComputedModel::weights(std::size_t layer, const StagePart& part) con
     };
   }
   const Layer::Gemm& gemm = *whole.gemm;
-  const Range rows = whole.split == Layer::Split::rows ? part_of(gemm.depth, parts, mine) : Range{0, gemm.depth};
+  const Range rows = whole.divided_by() == Layer::Split::rows ? part_of(gemm.depth, parts, mine) : Range{0, gemm.depth};
   const Range columns =
-      whole.split == Layer::Split::columns ? part_of(gemm.columns, parts, mine) : Range{0, gemm.columns};
+      whole.divided_by() == Layer::Split::columns ? part_of(gemm.columns, parts, mine) : Range{0, gemm.columns};
   const std::int64_t first_expert =
       has_experts(whole) ? part_of(gemm.experts, part.division.expert, part.expert_part).first : 0;
   return [=, all_rows = gemm.depth, all_columns = gemm.columns](std::int64_t element) {

@@ -20,7 +20,7 @@ std::int64_t experts_of(const StageState& state, std::size_t dispatch) {
 // With sequence parallelism, devices that have parts of the experts' weights gather their rows.
 std::int64_t gathering_devices(const StageState& state, std::size_t dispatch) {
   const LayerDivision& division = state.part().division;
-  return division.divides_rows && state.whole(dispatch + 1).split != Layer::Split::none ? division.tensor : 1;
+  return division.divides_rows && state.whole(dispatch + 1).divided_by() != Layer::Split::none ? division.tensor : 1;
 }
 
 ExpertRows::ExpertRows(StageState& state, std::size_t dispatch, int number, std::int64_t columns,

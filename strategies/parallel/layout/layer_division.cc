@@ -55,7 +55,7 @@ std::optional<std::string> split_problem(const Layer& layer, int devices, bool u
                                             total, what, layer.name);
     return unevenly ? problem : problem + "; " + nearest_divisors(total, devices);
   };
-  switch (layer.split) {
+  switch (layer.divided_by()) {
     case LayerSplit::columns:
       return divides_loss(layer) ? std::nullopt : unless_divisible(layer.gemm->columns, "outputs");
     case LayerSplit::rows:
@@ -103,7 +103,8 @@ std::vector<std::size_t> stages_of_equal_cost(const Model& model, int stages) {
 // Devices that divide experts are neighbours, but for the tensor-parallel ones between them.
 int groups_of_experts(const ParallelOptions& options) {
   if (options.joined == 0) return 1;
-  const int groups = (options.expert * options.tensor + options.joined - 1) / options.joined;
+  const int between = options.has_whole_experts() ? 1 : options.tensor;
+  const int groups = (options.expert * between + options.joined - 1) / options.joined;
   return std::min(groups, options.expert);
 }
 
@@ -119,7 +120,7 @@ std::optional<std::string> tensor_problem(const Model& model, int devices) {
   // Checks heads first, because all other divisions follow from them.
   for (const bool heads : {true, false}) {
     for (const Layer& layer : model.layers) {
-      if ((layer.split == LayerSplit::count) != heads) continue;
+      if ((layer.divided_by() == LayerSplit::count) != heads) continue;
       if (auto problem = split_problem(layer, devices, model.divides_unevenly)) return problem;
     }
   }
@@ -150,7 +151,7 @@ std::optional<std::string> stage_problem(const Model& model, int stages, const s
 std::optional<std::string> sequence_problem(const Model& model, int devices, int context) {
   for (const Layer& layer : model.layers) {
     const std::int64_t rows = rows_of(layer) / context;
-    const bool has_divided_rows = sums_output(layer) || layer.split == LayerSplit::columns;
+    const bool has_divided_rows = sums_output(layer) || layer.divided_by() == LayerSplit::columns;
     if (!has_divided_rows || rows % devices == 0) continue;
     return fmt::format("{} tensor-parallel devices do not divide the {} rows of layer '{}'; {}", devices, rows,
                        layer.name, nearest_divisors(rows, devices));
@@ -173,21 +174,6 @@ std::optional<std::string> context_problem(const Model& model, int devices) {
   return fmt::format("model '{}' has no attention, whose sequences are divided", model.name);
 }
 
-// Heads that share keys and values stay together, so that these are divided as well.
-std::optional<std::string> heads_problem(const Model& model, int devices, int tensor) {
-  for (const Layer& layer : model.layers) {
-    if (key_elements(layer) == 0) continue;
-    const std::int64_t heads =
-        layer.gemm->count / layer.gemm->sharing / (layer.split == LayerSplit::count ? tensor : 1);
-    if (heads > 0 && heads % devices == 0) continue;
-    return fmt::format(
-        "all_to_all divides heads: {} devices do not divide the {} heads of keys and values that a device has in layer "
-        "'{}'; {}; ring and all_gather divide tokens only",
-        devices, heads, layer.name, nearest_divisors(std::max<std::int64_t>(1, heads), devices));
-  }
-  return std::nullopt;
-}
-
 std::optional<std::string> expert_problem(const Model& model, int devices) {
   if (devices == 1) return std::nullopt;
   if (std::none_of(model.layers.begin(), model.layers.end(), has_experts)) {
@@ -199,6 +185,10 @@ std::optional<std::string> expert_problem(const Model& model, int devices) {
                        layer.name, nearest_divisors(layer.gemm->experts, devices));
   }
   return std::nullopt;
+}
+
+void keep_experts_whole(Model& model) {
+  for (Layer& layer : model.layers) layer.is_whole |= has_experts(layer);
 }
 
 Layer layer_of_tokens(const Layer& layer, int parts) {
@@ -217,20 +207,6 @@ Layer layer_of_tokens(const Layer& layer, int parts) {
   }
   if (part.embedding) divide(part.embedding->rows, none);
   return part;
-}
-
-Layer layer_of_heads(const Layer& layer, int parts) {
-  Layer part = layer;
-  part.gemm->count /= parts;
-  return part;
-}
-
-Layer layer_of_piece(const Layer& layer, int parts) {
-  Layer piece = layer;
-  std::int64_t& keys = layer.scores == Layer::Scores::read ? piece.gemm->depth : piece.gemm->columns;
-  keys = (keys + parts - 1) / parts;
-  if (piece.gemm->input_elements > 0) piece.gemm->input_elements = piece.gemm->rows * piece.gemm->depth;
-  return piece;
 }
 
 Layer layer_of_experts(const Layer& layer, const ExpertSettings& settings, int parts) {
@@ -266,13 +242,8 @@ Layer divided_layer(const Layer& layer, const LayerDivision& division, int tenso
       by_heads ? layer_of_heads(layer, division.context) : layer_of_tokens(layer, division.context);
   const Layer part =
       layer_part(layer_of_experts(of_context, division.experts, division.expert), division.tensor, tensor_part);
-  const bool is_whole = part.split == LayerSplit::none && division.divides_rows;
+  const bool is_whole = part.divided_by() == LayerSplit::none && division.divides_rows;
   return is_whole ? rows_of_whole_layer(part, division.tensor) : part;
-}
-
-std::int64_t key_elements(const Layer& layer) {
-  if (!layer.gemm || !layer.gemm->batched) return 0;
-  return layer.gemm->count / layer.gemm->sharing * layer.gemm->depth * layer.gemm->columns;
 }
 
 bool dispatches_tokens(const std::vector<Layer>& layers, std::size_t index) {
@@ -286,7 +257,7 @@ bool combines_tokens(const std::vector<Layer>& layers, std::size_t index) {
 Layer layer_part(const Layer& layer, int parts, int part) {
   Layer result = layer;
   const auto of = [&](std::int64_t total) { return part_of(total, parts, part).count; };
-  switch (layer.split) {
+  switch (layer.divided_by()) {
     case LayerSplit::columns:
       result.gemm->columns = of(layer.gemm->columns);
       for (std::int64_t& tensor : own_tensors(result)) {  // a norm of heads is whole on every device
@@ -314,7 +285,7 @@ Layer layer_part(const Layer& layer, int parts, int part) {
 }
 
 bool divides_equally(const Layer& layer, int parts) {
-  switch (layer.split) {
+  switch (layer.divided_by()) {
     case LayerSplit::columns:
       return layer.gemm->columns % parts == 0;
     case LayerSplit::rows:
@@ -330,24 +301,25 @@ bool divides_equally(const Layer& layer, int parts) {
 }
 
 bool sums_output(const Layer& layer) {
-  return layer.split == LayerSplit::rows || layer.split == LayerSplit::entries;
+  return layer.divided_by() == LayerSplit::rows || layer.divided_by() == LayerSplit::entries;
 }
 
 bool sums_input_gradient(const std::vector<Layer>& layers, std::size_t index) {
-  if (layers[index].split != LayerSplit::columns) return false;
-  return index == 0 || layers[index - 1].split != LayerSplit::columns || divides_loss(layers[index - 1]);
+  if (layers[index].divided_by() != LayerSplit::columns) return false;
+  return index == 0 || layers[index - 1].divided_by() != LayerSplit::columns || divides_loss(layers[index - 1]);
 }
 
 bool is_last_by_columns(const std::vector<Layer>& layers, std::size_t index) {
-  if (layers[index].split != LayerSplit::columns) return false;
-  return index + 1 == layers.size() || layers[index + 1].split != LayerSplit::columns ||
+  if (layers[index].divided_by() != LayerSplit::columns) return false;
+  return index + 1 == layers.size() || layers[index + 1].divided_by() != LayerSplit::columns ||
          divides_loss(layers[index + 1]);
 }
 
 bool has_parts_between(const std::vector<Layer>& layers, std::size_t index) {
   if (index == 0 || index == layers.size()) return false;
   const Layer& before = layers[index - 1];
-  return before.split == LayerSplit::count || (before.split == LayerSplit::columns && !divides_loss(before));
+  return before.divided_by() == LayerSplit::count ||
+         (before.divided_by() == LayerSplit::columns && !divides_loss(before));
 }
 
 Layer rows_of_whole_layer(const Layer& layer, int parts) {
@@ -365,14 +337,14 @@ Layer operations_on_rows(const Layer& part, int parts) {
 
 std::int64_t parameters_of_rows(const Layer& part) {
   if (part.is_frozen) return 0;
-  if (part.split == LayerSplit::none) return part.parameters();
+  if (part.divided_by() == LayerSplit::none) return part.parameters();
   if (!sums_output(part)) return 0;
   const bool has_own_weights = !part.shared_weights && !part.tensors.empty();
   return part.parameters() - (has_own_weights ? part.tensors.front() : 0);
 }
 
 bool divides_loss(const Layer& layer) {
-  return layer.split == LayerSplit::columns &&
+  return layer.divided_by() == LayerSplit::columns &&
          std::count(layer.then.begin(), layer.then.end(), Pointwise::cross_entropy) > 0;
 }
 

@@ -27,6 +27,10 @@ std::optional<std::string> context_problem(const Model& model, int devices);
 std::optional<std::string> heads_problem(const Model& model, int devices, int tensor);
 std::optional<std::string> expert_problem(const Model& model, int devices);
 
+// Lets every tensor-parallel device have its experts as a whole, whatever the model file says
+// (ParallelOptions::expert_tensor).
+void keep_experts_whole(Model& model);
+
 // Returns the part of a layer that device `part` of `parts` computes: a layer with the shapes and the parameters of
 // that part. The numbers of rows of a table and of outputs of a loss may differ by one among the devices.
 Layer layer_part(const Layer& layer, int parts, int part);

@@ -56,7 +56,7 @@ MeshGroups MeshLayout::groups_of(int rank) {
   };
   MeshGroups groups{.tensor = group(mesh_.communicator(rank, kTensor)),
                     .context = options_.context > 1 ? neighbours(options_.context) : nullptr,
-                    .experts = options_.expert > 1 ? neighbours(options_.expert) : nullptr,
+                    .experts = options_.expert > 1 ? group(experts_of(rank)) : nullptr,
                     .activations = &mesh_.communicator(rank, kPipeline)};
   groups.gradients = groups.activations;
   const int place = mesh_.coordinate(rank, kPipeline), mine = options_.stage_of(place, 0);
@@ -71,15 +71,36 @@ MeshGroups MeshLayout::groups_of(int rank) {
   return groups;
 }
 
+// Returns the devices that have experts at the same stage, each of them after those with smaller ranks.
+std::vector<int> MeshLayout::devices_with_experts(const std::vector<int>& replicas) const {
+  if (!options_.has_whole_experts()) return replicas;
+  std::vector<int> devices;
+  for (const int replica : replicas) {
+    const int first = replica - mesh_.coordinate(replica, kTensor);
+    for (int i = 0; i < options_.tensor; ++i) devices.push_back(first + i);
+  }
+  return devices;
+}
+
+int MeshLayout::place_with_experts(int rank) const {
+  return options_.place_with_experts(mesh_.coordinate(rank, kData), mesh_.coordinate(rank, kTensor));
+}
+
+std::vector<int> MeshLayout::experts_of(int rank) const {
+  const std::vector<int> devices = devices_with_experts(mesh_.group(rank, kData));
+  const auto first = devices.begin() + place_with_experts(rank) / options_.expert * options_.expert;
+  return {first, first + options_.expert};
+}
+
 // Devices with the same parameters are divided into groups of neighbours, and also into groups that have one member of
 // each such group.
 void MeshLayout::set_groups_of_parameters(int rank, int stage, MeshGroups& groups) {
   const std::vector<int> replicas = replicas_of(rank, stage);
   groups.data = groups.shards = group(replicas);
   if (options_.expert > 1) {
-    const auto part_of_experts = [&](int other) { return mesh_.coordinate(other, kData) % options_.expert; };
+    const auto part_of_experts = [&](int other) { return place_with_experts(other) % options_.expert; };
     std::vector<int> same;
-    std::ranges::copy_if(replicas, std::back_inserter(same),
+    std::ranges::copy_if(devices_with_experts(replicas), std::back_inserter(same),
                          [&](int other) { return part_of_experts(other) == part_of_experts(rank); });
     groups.expert_data = group(same);
   }

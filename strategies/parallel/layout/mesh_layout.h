@@ -1,6 +1,7 @@
 // The devices of a job as a mesh pipeline x data x context x tensor, and what each of this worker's devices needs to
 // know about it. Tensor-parallel devices have neighbouring ranks; those of one sequence are further apart, then
-// data-parallel ones, and pipeline stages furthest. Devices that divide experts are neighbours along data x context.
+// data-parallel ones, and pipeline stages furthest. Devices that divide experts are neighbours along data x context or,
+// with whole experts, along data x context x tensor.
 #pragma once
 
 #include <map>
@@ -56,6 +57,9 @@ class MeshLayout {
   GroupCollectives* group(const std::vector<int>& ranks);
   MeshGroups groups_of(int rank);
   std::vector<int> replicas_of(int rank, int stage) const;
+  std::vector<int> devices_with_experts(const std::vector<int>& replicas) const;
+  int place_with_experts(int rank) const;
+  std::vector<int> experts_of(int rank) const;  // the devices that divide experts with this one
   void set_groups_of_parameters(int rank, int stage, MeshGroups& groups);
 
   Worker& worker_;

@@ -29,7 +29,8 @@ struct ParallelOptions {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis of the mesh
   int context = 1;                         // devices that divide the tokens of each sequence of a replica
   ContextExchange context_exchange = ContextExchange::all_gather;
-  int expert = 1;                   // devices along data x context that divide the experts of a layer
+  int expert = 1;                   // devices of a stage that divide the experts of a layer
+  int expert_tensor = 0;            // devices that divide each expert: 1, or 0: as many as other layers (tensor)
   int per_worker = 1;               // devices of a worker, whose ranks are neighbours
   int joined = 0;                   // neighbours that need no network among them; 0: all devices
   int micro_batches = 1;            // parts of a replica's batch, which go through the pipeline one by one
@@ -66,6 +67,13 @@ struct ParallelOptions {
   int key_parts() const { return context_exchange == ContextExchange::all_to_all ? 1 : context; }
   int micro_batches_of_chunk() const { return micro_batches / ways(); }
   int replicas() const { return data * context * ways(); }  // devices with the same parameters
+  // With whole experts, tensor-parallel devices are among those that divide experts, and among those with the same.
+  bool has_whole_experts() const { return expert_tensor == 1 && tensor > 1; }
+  int devices_with_experts() const { return data * context * (has_whole_experts() ? tensor : 1); }
+  // Returns the place of a device among these, `place` along data x context.
+  int place_with_experts(int place, int tensor_place) const {
+    return has_whole_experts() ? place * tensor + tensor_place : place;
+  }
   std::int64_t devices() const { return std::int64_t{data} * context * tensor * pipeline; }
 };
 

@@ -82,7 +82,9 @@ LayerExchanges layer_exchanges(const std::vector<Layer>& layers, std::size_t ind
     }
   }
   if (division.expert == 1) return exchanges;
-  const std::int64_t parts = division.divides_rows ? division.tensor : 1;
+  // Parts of whole experts have the device's rows already.
+  const bool gathers_rows = division.divides_rows && part.divided_by() != Layer::Split::none;
+  const std::int64_t parts = gathers_rows ? division.tensor : 1;
   if (dispatches_tokens(layers, index)) {
     exchanges.dispatched = exchanged_with_experts(inputs / parts, routing_from(layers, index, -1), division);
   }

@@ -166,6 +166,15 @@ TEST_F(Megatron, RowsReachExpertsAsTheDispatcherSaysIt) {
   EXPECT_EQ(layers("--grad-reduce-in-bf16").parameter_dtype, std::nullopt);
   EXPECT_FALSE(job(text).overlaps_experts);
   EXPECT_TRUE(job(text + "--overlap-moe-expert-parallel-comm").overlaps_experts);
+  const std::string by_two = text + "--tensor-model-parallel-size 2 --sequence-parallel ";
+  EXPECT_FALSE(job(by_two).keeps_experts_whole);
+  EXPECT_FALSE(job(by_two + "--expert-tensor-parallel-size 2").keeps_experts_whole);
+  EXPECT_EQ(scenario(by_two + "--expert-tensor-parallel-size 1").strategy.mesh.expert_tensor, 1);
+  EXPECT_TRUE(job(by_two + "--expert-tensor-parallel-size 1").left_out.empty());
+  EXPECT_THAT(job(text + "--tensor-model-parallel-size 2 --expert-tensor-parallel-size 1").left_out,
+              testing::Contains(HasSubstr("devices have no tokens of their own")));
+  EXPECT_THAT(job(text + "--tensor-model-parallel-size 4 --sequence-parallel --expert-tensor-parallel-size 2").left_out,
+              testing::Contains("--expert-tensor-parallel-size 2: experts are divided as the other layers are"));
   EXPECT_THAT(job(text + "--moe-token-dispatcher-type allgather").left_out,
               testing::Contains(HasSubstr("tokens go to experts by all-to-all")));
   EXPECT_EQ(problem("x " + text + "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend other"),
@@ -195,7 +204,7 @@ TEST_F(Megatron, SequencesAreDivided) {
   EXPECT_EQ(both.context_exchange, ContextExchange::ring);
   EXPECT_THAT(both.left_out, testing::Contains(HasSubstr("rounds and bytes between their groups are 1/n")));
   EXPECT_EQ(problem("x " + text + " --cp-comm-type ring"),
-            "job.sh:1:157: --cp-comm-type: must be p2p, a2a, allgather or a2a+p2p, found 'ring'");
+            "job.sh:1:140: --cp-comm-type: must be p2p, a2a, allgather or a2a+p2p, found 'ring'");
 }
 
 TEST_F(Megatron, SaysWhatIsWrongAndWhere) {

@@ -184,6 +184,25 @@ TEST_F(Torchtitan, DevicesOfASequenceDivideParametersToo) {
               HasSubstr("parallelism.context_parallel_rotate_method: must be allgather or alltoall"));
 }
 
+// torchtitan's tensor degree of experts is 1 or that of other layers.
+TEST_F(Torchtitan, TensorParallelDevicesAreAmongThoseThatDivideExperts) {
+  std::filesystem::create_directories(folder_ / "assets");
+  write("assets/config.json", R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "num_local_experts": 8, "num_experts_per_tok": 2, "max_position_embeddings": 128})");
+  const std::string model = "flavor = \"small\"\nhf_assets_path = \"assets\"";
+  const auto with = [&](const std::string& more) {
+    return config("seq_len = 64\n", "tensor_parallel_degree = 4\nexpert_parallel_degree = 8\n" + more, "", model);
+  };
+  const Scenario whole = this->scenario(with(""));
+  EXPECT_EQ(whole.strategy.mesh.data, 2);
+  EXPECT_EQ(whole.strategy.mesh.expert_tensor, 1);
+  EXPECT_EQ(this->scenario(with("expert_tensor_parallel_degree = 4\n"), {.workers = 4}).strategy.mesh.expert_tensor, 0);
+  EXPECT_THAT(problem(with("expert_tensor_parallel_degree = 4\n")), HasSubstr("8 does not divide the 2 devices"));
+  EXPECT_THAT(problem(with("expert_tensor_parallel_degree = 2\n")),
+              HasSubstr("expert_tensor_parallel_degree: must be 1 or tensor_parallel_degree"));
+}
+
 TEST_F(Torchtitan, SaysWhichDegreesCannotBe) {
   EXPECT_THAT(problem(config("", "data_parallel_replicate_degree = 3\n"), {.workers = 1}),
               HasSubstr("data_parallel_replicate_degree 3 does not divide the 8 replicas"));
