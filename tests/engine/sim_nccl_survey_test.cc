@@ -129,7 +129,7 @@ TEST(Survey, TakesARackThatSharesASwitchForOneDomain) {
 
 TEST(Survey, KnowsOnlyMachinesWithARankOfTheGroup) {
   using Names = std::vector<std::string>;
-  const Topology racks = make_cluster("gb200-nvl72", 36);  // one C2C link takes what four NICs bring
+  const Topology racks = make_cluster("gb200-nvl72", 36);  // one C2C link takes what both NICs of the socket bring
   EXPECT_EQ(ports_of(racks, {"w5.gpu1", "w23.gpu1"}), (Names{"w5.nic1", "w5.nic0", "w23.nic1", "w23.nic0"}));
 }
 

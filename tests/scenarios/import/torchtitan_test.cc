@@ -277,8 +277,8 @@ TEST_F(Torchtitan, NamesWhatIsNotModelledWhereItMatters) {
       left_out("tensor_parallel_degree = 2\ndisable_loss_parallel = true\n"),
       Contains("parallelism.disable_loss_parallel: each device computes the loss of its part of the vocabulary, "
                "and no logits are gathered"));
-  EXPECT_THAT(left_out("context_parallel_degree = 2\ncontext_parallel_rotate_method = \"alltoall\"\n"),
-              Contains(HasSubstr("parallelism.context_parallel_rotate_method alltoall: keys and values are gathered")));
+  EXPECT_THAT(left_out("context_parallel_degree = 2\ncontext_parallel_load_balancer = \"ptrr\"\n"),
+              Contains(HasSubstr("parallelism.context_parallel_load_balancer ptrr: all devices have equally many")));
   EXPECT_THAT(
       left_out("pipeline_parallel_degree = 2\npipeline_parallel_split_points = [\"layers.4\", \"layers.9\"]\n"),
       Contains("parallelism.pipeline_parallel_split_points layers.4, layers.9: the layers are divided as without "
