@@ -68,7 +68,8 @@ StagePart ShardedTraining::part(std::int64_t examples) const {
   return {.first = 0,
           .end = layers().size(),
           .examples = part_of(examples, settings_.gradient_accumulation_steps, 0).count,
-          .passes = settings_.gradient_accumulation_steps};
+          .passes = settings_.gradient_accumulation_steps,
+          .gathers_each_pass = true};
 }
 
 ShardedTraining::Replica ShardedTraining::make_replica(std::size_t index) {
