@@ -34,7 +34,9 @@ TEST_P(Recipes, FitTheirDevicesAndTrain) {
   // No layout of a recipe is far from what people reach.
   const double share = rates_of(report).mfu;  // of the peak in 16 bits
   EXPECT_GT(share, 0.15);
-  EXPECT_LT(share, 0.80);
+  // A GB300 trains Llama 3 70B in nvfp4 at 1.33 of it (Megatron-Bridge, docs/performance-summary-archive.md, 26.04).
+  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
+  EXPECT_LT(share, layers != nullptr && layers->quantised == Quantised::nvfp4 ? 1.33 : 0.80);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::ValuesIn(recipes()), [](const auto& recipe) {
