@@ -53,6 +53,10 @@ std::vector<double> read_popularity(const YamlReader& imbalance, const std::file
   const YamlReader counts = imbalance.optional("counts");
   if (!counts) return {};
   std::vector<double> popularity;
+  if (counts.is_map()) {
+    counts.error("expected a list of numbers, or a file with them, found the map");
+    return {};
+  }
   if (counts.is_list()) {
     for (const YamlReader& count : counts.list()) popularity.push_back(count.number({.least = 0, .most = kMostCount}));
   } else if (const auto file = existing_file(counts, folder)) {

@@ -16,7 +16,9 @@ constexpr std::int64_t kMostLength = std::int64_t{1} << 40;
 
 std::vector<std::int64_t> read_lengths(const YamlReader& lengths, const std::filesystem::path& folder) {
   std::vector<std::int64_t> read;
-  if (lengths.is_list()) {
+  if (lengths.is_map()) {
+    lengths.error("expected a list of numbers, or a file with them, found the map");
+  } else if (lengths.is_list()) {
     for (const YamlReader& length : lengths.list()) read.push_back(length.whole_number(1, kMostLength, 1));
     if (read.empty()) lengths.error("needs the length of at least one document");
   } else if (const auto file = existing_file(lengths, folder)) {

@@ -109,11 +109,12 @@ StoredPoints read_results(const fs::path& file, const SweepIdentity& identity) {
 
 namespace {
 
-bool lock_within(std::chrono::milliseconds patience, int descriptor) {
+bool lock_within(std::chrono::milliseconds patience, int descriptor, const std::function<void()>& tick) {
   constexpr std::chrono::milliseconds kPause{20};
   const auto begin = std::chrono::steady_clock::now();
   while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    if (std::chrono::steady_clock::now() - begin >= patience) return false;
+    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() - begin >= patience) return false;
+    if (tick) tick();
     std::this_thread::sleep_for(kPause);
   }
   return true;
@@ -121,20 +122,19 @@ bool lock_within(std::chrono::milliseconds patience, int descriptor) {
 
 }  // namespace
 
-ResultsFile::ResultsFile(fs::path file, const SweepIdentity& identity, std::chrono::milliseconds patience)
+ResultsFile::ResultsFile(fs::path file, const SweepIdentity& identity, std::chrono::milliseconds patience,
+                         const std::function<void()>& tick)
     : file_(std::move(file)) {
-  const auto fail = [this](const char* why) {
-    const std::string message = fmt::format("cannot write {}: {}", file_.string(), why);
-    if (descriptor_ >= 0) close(descriptor_);
-    throw Error(message);
-  };
   stored_ = read_results(file_, identity);
   descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail(std::strerror(errno));
+  if (descriptor_ < 0) throw Error(fmt::format("cannot write {}: {}", file_.string(), std::strerror(errno)));
   struct stat status {};
   const bool is_regular = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
-  if (is_regular && !lock_within(patience, descriptor_)) fail("another sweep is writing to it");
   try {
+    if (is_regular && !lock_within(patience, descriptor_, tick)) {
+      throw Error(fmt::format("cannot write {}: {}", file_.string(),
+                              errno == EWOULDBLOCK ? "another sweep is writing to it" : std::strerror(errno)));
+    }
     if (is_regular) stored_ = read_results(file_, identity);  // what was written before the lock
     if (is_regular && stored_.is_cut && ftruncate(descriptor_, static_cast<off_t>(stored_.whole_bytes)) != 0) {
       throw Error(fmt::format("cannot write {}: {}", file_.string(), std::strerror(errno)));

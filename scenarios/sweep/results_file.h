@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,9 +43,10 @@ class ResultsFile {
   // How long another one may still write: a sweep that was asked to stop ends once its points under way have.
   static constexpr std::chrono::milliseconds kPatience{5000};
 
-  // Throws what read_results() throws, and Error if the file cannot be written or another one goes on writing it.
-  ResultsFile(std::filesystem::path file, const SweepIdentity& identity,
-              std::chrono::milliseconds patience = kPatience);
+  // Throws what read_results() throws, Error if the file cannot be written or another one goes on writing it, and what
+  // `tick` throws, which is called while it waits.
+  ResultsFile(std::filesystem::path file, const SweepIdentity& identity, std::chrono::milliseconds patience = kPatience,
+              const std::function<void()>& tick = {});
   ~ResultsFile();
   ResultsFile(const ResultsFile&) = delete;
   ResultsFile& operator=(const ResultsFile&) = delete;

@@ -140,7 +140,11 @@ class SweepRun {
 
   void open_results() {
     if (options_.results.empty()) return;
-    results_ = std::make_unique<ResultsFile>(file_of_rank(options_.rank.index), identity_);
+    const auto tick = [this] {
+      if (options_.progress) options_.progress(0, static_cast<int>(points_.size()), std::nullopt);
+    };
+    results_ =
+        std::make_unique<ResultsFile>(file_of_rank(options_.rank.index), identity_, ResultsFile::kPatience, tick);
     if (results_->stored().is_cut) {
       note(fmt::format("{}: the last line was cut; its point runs again", results_->path().string()));
     }

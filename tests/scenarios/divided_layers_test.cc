@@ -221,6 +221,21 @@ RunResult run_experts(const std::string& strategy, int devices, const std::strin
 
 constexpr double kExperts = 2 * 8 * 2 * 64.0 * 128;  // parameters of both blocks
 
+// Copy engines reach no device beyond a network.
+TEST(DividedLayers, ComputeAtFullRateBesideGathersWithinAMachine) {
+  const auto product_ns = [](const std::string& workers, const std::string& devices) {
+    const RunResult result = run_scenario(read_scenario(
+        "workload: {kind: layers, model: gpt, sizes: {layers: 2}, batch: 4, dtype: bf16, sequence_parallel: true, "
+        "overlap_products: true}\nstrategy: {name: mesh, tensor: 4}\nengine: {name: sim}\ntopology: {cluster: {node: "
+        "hgx-h100, workers: " +
+        workers + "}}\ndevices: {per_worker: " + devices + "}\nsteps: 2\nwarmup_steps: 1\n"));
+    const auto is_up = [](const Record& record) { return record.step == 1 && record.name == Name("block.0.intermediate"); };
+    const auto up = std::ranges::find_if(result.timeline.records, is_up);
+    return static_cast<double>(up->end_ns - up->start_ns);
+  };
+  EXPECT_NEAR(product_ns("2", "2") / product_ns("1", "4"), 1.16, 0.001);
+}
+
 TEST(DividedLayers, SendTokensToTheDevicesThatHaveTheirExperts) {
   const RunResult result = run_experts("{name: mesh, data: 4, expert: 4}", 4);
   EXPECT_EQ(count_of(result, "all_to_all"), 2 * (2 + 2)) << "there and back, forward and backward";

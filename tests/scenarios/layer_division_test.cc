@@ -98,6 +98,38 @@ TEST(TensorParts, NeedSizesThatDivide) {
   EXPECT_EQ(tensor_problem(sized("resnet50"), 1), std::nullopt);
 }
 
+const Layer& layer_named(const Model& model, const std::string& name) {
+  return *std::ranges::find_if(model.layers, [&](const Layer& layer) { return layer.name == name; });
+}
+
+// Llama 3 8B has 32 heads, of which 4 share keys and values.
+TEST(KeyElements, AreThoseOfAtLeastOneHead) {
+  const Model model = sized("llama", {{"tokens", 1024}});
+  const Layer& scores = layer_named(model, "block.0.scores");
+  EXPECT_EQ(key_elements(scores), 8 * 128 * 1024);
+  EXPECT_EQ(key_elements(layer_part(scores, 8, 0)), 128 * 1024);
+  EXPECT_EQ(key_elements(layer_part(scores, 16, 0)), 128 * 1024) << "two devices have the same keys";
+  EXPECT_EQ(*heads_problem(model, 2, 16),
+            "all_to_all divides heads: 2 devices do not divide the 1 heads of keys and values that a device has in "
+            "layer 'block.0.scores'; 1 does; ring and all_gather divide tokens only");
+}
+
+TEST(KeyElements, ThatArePassedOnAreThoseOfAllTokensOfAWindow) {
+  Layer scores = layer_named(sized("llama", {{"tokens", 1024}}), "block.0.scores");
+  scores.gemm->columns = 256;  // a window
+  scores.gemm->attended = 0.9;
+  const auto passed = [&](const Layer& layer, ContextExchange exchange) {
+    return passed_key_elements(layer, {.context = 4, .context_exchange = exchange});
+  };
+  Layer part = scores;
+  part.gemm->rows = 1024 / 4;
+  EXPECT_EQ(passed(part, ContextExchange::all_gather), 8 * 128 * 256);
+  EXPECT_EQ(passed(part, ContextExchange::ring), 8 * 128 * 1024);
+  EXPECT_EQ(passed(scores, ContextExchange::all_to_all), 8 * 128 * 1024) << "a device has all tokens";
+  part.gemm->attended = 1;  // no window: fewer keys, as of another sequence
+  EXPECT_EQ(passed(part, ContextExchange::ring), 8 * 128 * 256);
+}
+
 TEST(Stages, HaveEqualNumbersOfBlocks) {
   const Model model = sized("gpt");  // embeddings, 24 blocks of 6 layers, decoder
   EXPECT_EQ(first_layers_of_stages(model, 1), (std::vector<std::size_t>{0, 146}));

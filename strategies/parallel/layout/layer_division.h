@@ -64,6 +64,8 @@ Layer divided_layer(const Layer& layer, const LayerDivision& division, int tenso
 
 // Returns how many elements of keys or values a product of attention reads for one example; 0 for other layers.
 std::int64_t key_elements(const Layer& layer);
+// The same of what devices pass on or exchange for heads: all tokens, also where a query sees a window of them.
+std::int64_t passed_key_elements(const Layer& part, const LayerDivision& division);
 // Return whether tokens go to the devices that have the experts before the layer, and whether they come back after it.
 bool dispatches_tokens(const std::vector<Layer>& layers, std::size_t index);
 bool combines_tokens(const std::vector<Layer>& layers, std::size_t index);

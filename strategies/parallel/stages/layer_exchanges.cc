@@ -72,7 +72,8 @@ LayerExchanges layer_exchanges(const std::vector<Layer>& layers, std::size_t ind
   if (division.divides_rows && is_last_by_columns(layers, index) && needs_input_again(layers, index)) {
     exchanges.gathered_again = inputs;
   }
-  if (division.context > 1) exchanges.keys = next_multiple(examples * key_elements(part), division.context);
+  if (division.context > 1)
+    exchanges.keys = next_multiple(examples * passed_key_elements(part, division), division.context);
   if (exchanges.keys > 0 && division.context_exchange == ContextExchange::all_to_all) {
     const std::int64_t rows = examples * part.gemm->count * part.gemm->rows;
     if (part.scores != Layer::Scores::read)

@@ -45,7 +45,9 @@ Stage::Stage(const MeshMember& member, const TrainableModel& model, const Parall
       rows_(part_of(options.batch, options.data, member.place.data)) {
   shared_ = ends == nullptr ? 0 : shared_elements(model.model(), options.tensor, member.place.tensor);
   tied_ = is_last() ? shared_ : 0;
-  if (overlaps_products() && member.groups.tensor != nullptr)
+  const bool has_copy_engines =
+      options.joined == 0 || options.joined % options.tensor == 0;  // nobody is beyond a network
+  if (overlaps_products() && has_copy_engines && member.groups.tensor != nullptr)
     member.groups.tensor->communicator().set_gathers_by_copy_engines();
   make_parts();
   if (of_rows_ > 0 && model.has_values()) row_sums_ = device_.allocate(settings_.parameter_type(), {of_rows_});
