@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <sstream>
 
 namespace tandem {
@@ -47,6 +48,15 @@ void check_kind_of(const Flags& flags, bool is_canonical, const std::string& nam
   }
 }
 
+// Adds the layers of a module. The single matrices of linear_qkv are not there with latent attention.
+std::optional<std::string> add_target(AdapterTargets& targets, std::string_view name) {
+  const bool is_of_qkv = name.ends_with("linear_q") || name.ends_with("linear_k") || name.ends_with("linear_v");
+  if (is_of_qkv && targets.has_row("key_value")) {
+    return fmt::format("the model has no dense layer '{}': its attention is latent", name);
+  }
+  return targets.add(name);
+}
+
 // megatron/bridge/peft/module_matcher.py: without targets, all linear layers have adapters but for those excluded.
 void add_all_but(const Flags& flags, AdapterTargets& targets) {
   const auto add = [&](const auto& modules) {
@@ -77,13 +87,15 @@ Adapters read_megatron_adapters(const Flags& flags, const ModelTable& table, std
   Adapters adapters{.rank = flags.number("peft_dim", kUsualRank)};
   if (adapters.rank < 1) flags.fail("peft_dim", "expected a rank of at least 1");
   AdapterTargets targets(table, "");
+  const bool is_given = flags.find(kTargets) != nullptr;
   const std::vector<std::string> names = peft_words(flags.text(kTargets, usual_targets(is_canonical)));
   if (!names.empty() && !flags.text(kExcluded).empty()) {
     flags.fail(kExcluded, "cannot be given together with target_modules, which must be an empty list");
   }
   for (const std::string& name : names) {
     check_kind_of(flags, is_canonical, name);
-    if (const auto problem = targets.add(name)) flags.fail(kTargets, *problem);
+    const auto problem = add_target(targets, name);
+    if (problem && is_given) flags.fail(kTargets, *problem);  // the usual ones are those that the model has
   }
   if (names.empty()) add_all_but(flags, targets);
   if (targets.is_empty()) flags.fail(kTargets, "names no layer that is modelled");

@@ -129,6 +129,35 @@ TEST_F(BridgeConfig, CanonicalAdaptersAreApart) {
             "run_config.yaml:30:1: --peft-kind: the section peft has no _target_: LoRA or CanonicalLoRA");
 }
 
+// Without target_modules, names that the model lacks mean nothing.
+TEST_F(BridgeConfig, UsualAdaptersAreThoseThatTheModelHas) {
+  const auto peft = [](const std::string& kind, const std::string& more = "") {
+    return "peft:\n  _target_: megatron.bridge.peft.canonical_lora." + kind + "\n  dim: 16\n" + more;
+  };
+  const auto layers = [&](const std::string& text) {
+    const std::string all = import_of(text).scenario;
+    const std::size_t at = all.find("layers: [", all.find("lora:")) + 8;
+    return all.substr(at, all.find('}', at) - at);
+  };
+  const auto without_gate = [](const std::string& text) {
+    std::string changed = config("", text);
+    const std::string gate = "gated_linear_unit: true";
+    return changed.replace(changed.find(gate), gate.size(), "gated_linear_unit: false");
+  };
+  const std::string latent =
+      "  multi_latent_attention: true\n  q_lora_rank: 16\n  kv_lora_rank: 8\n  qk_head_dim: 8\n"
+      "  qk_pos_emb_head_dim: 4\n  v_head_dim: 8\n";
+  EXPECT_EQ(layers(without_gate(peft("CanonicalLoRA"))), "[query, key, value, attention_output, up, down]");
+  EXPECT_EQ(layers(without_gate(peft("LoRA"))), "[[query, key, value], attention_output, up, down]");
+  EXPECT_EQ(layers(config(latent, peft("CanonicalLoRA"))), "[attention_output, up, gate, down]");
+  EXPECT_EQ(
+      refusal([&] { import_of(without_gate(peft("CanonicalLoRA", "  target_modules:\n  - linear_fc1_gate\n"))); }),
+      "run_config.yaml:33:3: --peft-target-modules: the model has no dense layer 'linear_fc1_gate'");
+  EXPECT_EQ(refusal([&] { import_of(config(latent, peft("CanonicalLoRA", "  target_modules:\n  - linear_q\n"))); }),
+            "run_config.yaml:39:3: --peft-target-modules: the model has no dense layer 'linear_q': its attention is "
+            "latent");
+}
+
 TEST_F(BridgeConfig, AdaptersMayExcludeModulesOrBeOfSomeLayers) {
   const auto peft = [](const std::string& more) {
     return "peft:\n  _target_: megatron.bridge.peft.lora.LoRA\n  dim: 16\n" + more;
