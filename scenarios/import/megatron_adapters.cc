@@ -48,11 +48,14 @@ void check_kind_of(const Flags& flags, bool is_canonical, const std::string& nam
   }
 }
 
-// Adds the layers of a module. The single matrices of linear_qkv are not there with latent attention.
+// Adds the layers of a module. Latent attention has other modules, two of which are those of a query, too.
 std::optional<std::string> add_target(AdapterTargets& targets, std::string_view name) {
-  const bool is_of_qkv = name.ends_with("linear_q") || name.ends_with("linear_k") || name.ends_with("linear_v");
-  if (is_of_qkv && targets.has_row("key_value")) {
-    return fmt::format("the model has no dense layer '{}': its attention is latent", name);
+  const auto ends = [&](std::string_view module) { return name.ends_with(module); };
+  const bool is_latent = targets.has_row("key_value");
+  const bool is_of_latent = std::ranges::any_of(kOfLatentAttention, ends);
+  const bool is_of_qkv = ends("linear_qkv") || ends("linear_q") || ends("linear_k") || ends("linear_v");
+  if (is_latent ? is_of_qkv : is_of_latent) {
+    return fmt::format("the model has no dense layer '{}': its attention is {}latent", name, is_latent ? "" : "not ");
   }
   return targets.add(name);
 }

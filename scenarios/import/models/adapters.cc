@@ -126,14 +126,25 @@ std::optional<std::string> AdapterTargets::find(const ModuleName& name, std::str
   if (name.layer && *name.layer >= blocks()) {
     return fmt::format("'{}': the model has {} layers, counted from 0", written, blocks());
   }
-  bool has_experts = false;
+  const std::vector<JoinedRows> all_joined = joined_rows(architecture_);
+  bool has_experts = false, is_apart = false;
   for (const JoinedRows& joined : rows_of_module(name, architecture_)) {
     std::vector<std::string> rows;
     for (const std::string_view row : joined) {
       if (!name.of_experts && has_row(row)) rows.emplace_back(row);
       has_experts = has_experts || has_row(fmt::format("expert_{}", row));
     }
-    if (!rows.empty()) items.push_back(item_of(rows));
+    if (rows.empty()) continue;
+    const bool is_joined = std::ranges::count(all_joined, joined) > 0;
+    const bool is_whole = rows.size() == joined.size() || rows == std::vector<std::string>{"up"};
+    if (joined.size() == 1 || (is_joined && is_whole)) {
+      items.push_back(item_of(rows));
+    } else {
+      is_apart = true;
+    }
+  }
+  if (!has_experts && items.empty() && is_apart) {
+    return fmt::format("the model has no dense layer '{}': what it joins is apart there", written);
   }
   if (!has_experts && items.empty()) return fmt::format("the model has no dense layer '{}'", written);
   return std::nullopt;

@@ -29,7 +29,7 @@ const Architectures& bert_like() {
   return kLike;
 }
 const Architectures& neox_like() {
-  static const Architectures kLike{"gpt_neox", "bloom", "falcon", "phi", "chatglm", "persimmon"};
+  static const Architectures kLike{"gpt_neox", "bloom", "falcon", "phi", "persimmon"};
   return kLike;
 }
 
@@ -53,6 +53,7 @@ const std::vector<Module>& modules() {
       {{"attn.c_proj"}, {"attention_output"}, {"gpt2", "gpt_bigcode", "qwen"}},
       {{"attn.Wo"}, {"attention_output"}, {"modernbert"}},
       {{"attention.dense", "self_attention.dense", "self_attn.dense"}, {"attention_output"}, neox_like()},
+      {{"self_attention.dense"}, {"attention_output"}, {"chatglm"}},
       {{"attention.output.dense"}, {"attention_output"}, bert_like()},
       {{"gate_proj", "linear_fc1_gate"}, {"gate"}},
       {{"up_proj", "fc1", "lin1", "linear_fc1_up"}, {"up"}},
@@ -61,13 +62,15 @@ const std::vector<Module>& modules() {
       {{"c_fc"}, {"up"}, gpt2_like()},
       {{"fc_in"}, {"up"}, {"gptj"}},
       {{"intermediate.dense"}, {"up"}, bert_like()},
-      {{"dense_h_to_4h"}, {"gate", "up"}, neox_like()},
+      {{"dense_h_to_4h"}, {"up"}, neox_like()},
+      {{"dense_h_to_4h"}, {"gate", "up"}, {"chatglm"}},
       {{"down_proj", "fc2", "lin2", "linear_fc2"}, {"down"}},
       {{"mlp.c_proj"}, {"down"}, {"gpt2", "gpt_bigcode", "gpt_neo", "starcoder2", "qwen"}},
       {{"mlp.Wo"}, {"down"}, {"modernbert"}},
       {{"fc_out"}, {"down"}, {"gptj"}},
       {{"output.dense"}, {"down"}, bert_like()},
       {{"dense_4h_to_h"}, {"down"}, neox_like()},
+      {{"dense_4h_to_h"}, {"down"}, {"chatglm"}},
       // The names of Llama's authors: silu(w1 x) * w3 x.
       {{"w1"}, {"gate"}, {"internlm2", "mixtral", "phimoe", "minimax_m2", "minimax_text_01"}},
       {{"w2"}, {"down"}, {"internlm2", "mixtral", "phimoe", "minimax_m2", "minimax_text_01"}},
@@ -131,10 +134,12 @@ std::vector<JoinedRows> rows_of_module(const ModuleName& name, std::string_view 
 }
 
 std::vector<JoinedRows> joined_rows(std::string_view architecture) {
-  static const Architectures kJoinAttention{"gpt2",      "gpt_bigcode", "gpt_neox", "bloom", "falcon",
-                                            "chatglm",   "phi3",        "mpt",      "dbrx",  "baichuan",
-                                            "internlm2", "modernbert",  "qwen"};
-  static const Architectures kJoinGate{"phi3", "chatglm", "glm", "glm4", "modernbert"};
+  // Megatron-LM has linear_qkv and linear_fc1.
+  static const Architectures kJoinAttention{
+      "",     "gpt2",        "gpt_bigcode",    "gpt_neox", "bloom",     "falcon",   "chatglm",
+      "phi3", "phi3small",   "phi4mm",         "mpt",      "dbrx",      "baichuan", "internlm2",
+      "qwen", "bailing_moe", "bailing_moe_v2", "codegen",  "modernbert"};
+  static const Architectures kJoinGate{"", "phi3", "phi4mm", "chatglm", "glm", "glm4", "glm4v_text", "modernbert"};
   std::vector<JoinedRows> joined;
   if (std::ranges::count(kJoinAttention, architecture) > 0) joined.push_back({"query", "key", "value"});
   if (std::ranges::count(kJoinGate, architecture) > 0) joined.push_back({"gate", "up"});

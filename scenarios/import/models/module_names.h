@@ -25,7 +25,7 @@ using JoinedRows = std::vector<std::string_view>;
 // `architecture`: the `model_type`; empty for Megatron-LM.
 std::vector<JoinedRows> rows_of_module(const ModuleName& name, std::string_view architecture);
 
-// Returns the products that the architecture joins.
+// Returns the products that the architecture joins. One of a gate is that of `up` alone in models without gates.
 std::vector<JoinedRows> joined_rows(std::string_view architecture);
 
 }  // namespace tandem

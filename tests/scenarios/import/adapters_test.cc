@@ -29,6 +29,13 @@ constexpr const char* kNeox =
     R"({"model_type": "gpt_neox", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 100,
   "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 128})";
 
+constexpr const char* kPhi3 = R"({"model_type": "phi3", "hidden_size": 64, "intermediate_size": 96,
+  "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+  "max_position_embeddings": 128})";
+constexpr const char* kLatent = R"({"model_type": "minicpm3", "hidden_size": 64, "intermediate_size": 96,
+  "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "q_lora_rank": 16,
+  "kv_lora_rank": 8, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "max_position_embeddings": 128})";
+
 class AdapterFiles : public ImportFiles {
  protected:
   Imported imported(const std::string& adapters, const std::string& config = kDense) const {
@@ -65,11 +72,23 @@ TEST_F(AdapterFiles, AllLinearModulesAreThoseOfBlocks) {
       << "c_attn is one product";
 }
 
-// A product that a framework joins has one A.
+// A product that a framework joins has one A. Elsewhere no module has its name.
 TEST_F(AdapterFiles, JoinedModulesHaveTheirFirstMatrixTogether) {
-  EXPECT_THAT(imported(R"({"r": 4, "target_modules": ["qkv_proj", "gate_up_proj"]})").scenario,
-              HasSubstr("layers: [[query, key, value], [gate, up]]}"));
-  EXPECT_EQ(model_of(R"({"r": 4, "target_modules": ["qkv_proj"]})").parameters(), 2 * 4 * (64 + 64 + 2 * 32));
+  const std::string joined = R"({"r": 4, "target_modules": ["qkv_proj", "gate_up_proj"]})";
+  const Imported found = imported(joined, kPhi3);
+  EXPECT_THAT(found.scenario, HasSubstr("layers: [[query, key, value], [gate, up]]}"));
+  const Scenario scenario = parse_scenario(found.scenario, (folder_ / "job.yaml").string());
+  EXPECT_EQ(std::get<LayersSettings>(scenario.workload.kind).model.parameters(),
+            2 * 4 * ((64 + 64 + 2 * 32) + (64 + 2 * 96)));
+  EXPECT_EQ(problem(joined),
+            "adapter_config.json:1:29: target_modules: the model has no dense layer 'qkv_proj': what it joins is apart "
+            "there");
+  EXPECT_THAT(problem(R"({"r": 4, "target_modules": ["gate_up_proj"]})"), HasSubstr("no dense layer 'gate_up_proj'"));
+  EXPECT_THAT(problem(R"({"r": 4, "target_modules": ["qkv_proj"]})", kWithExperts),
+              HasSubstr("no dense layer 'qkv_proj'"));
+  EXPECT_THAT(problem(R"({"r": 4, "target_modules": ["qkv_proj"]})", kLatent), HasSubstr("no dense layer 'qkv_proj'"));
+  EXPECT_THAT(imported(R"({"r": 4, "target_modules": "all-linear"})", kLatent).scenario,
+              HasSubstr("layers: [query_down, key_value_down, query, key_value, attention_output, gate, up, down]}"));
 }
 
 TEST_F(AdapterFiles, NamesAreThoseOfTheArchitecture) {

@@ -150,12 +150,29 @@ TEST_F(BridgeConfig, UsualAdaptersAreThoseThatTheModelHas) {
   EXPECT_EQ(layers(without_gate(peft("CanonicalLoRA"))), "[query, key, value, attention_output, up, down]");
   EXPECT_EQ(layers(without_gate(peft("LoRA"))), "[[query, key, value], attention_output, up, down]");
   EXPECT_EQ(layers(config(latent, peft("CanonicalLoRA"))), "[attention_output, up, gate, down]");
+  EXPECT_EQ(layers(config(latent, peft("LoRA"))), "[attention_output, [gate, up], down]") << "there is no linear_qkv";
   EXPECT_EQ(
       refusal([&] { import_of(without_gate(peft("CanonicalLoRA", "  target_modules:\n  - linear_fc1_gate\n"))); }),
       "run_config.yaml:33:3: --peft-target-modules: the model has no dense layer 'linear_fc1_gate'");
   EXPECT_EQ(refusal([&] { import_of(config(latent, peft("CanonicalLoRA", "  target_modules:\n  - linear_q\n"))); }),
             "run_config.yaml:39:3: --peft-target-modules: the model has no dense layer 'linear_q': its attention is "
             "latent");
+}
+
+TEST_F(BridgeConfig, LatentAttentionHasModulesOfItsOwn) {
+  const auto with = [](const std::string& attention, const std::string& module) {
+    return config(attention, "peft:\n  _target_: megatron.bridge.peft.lora.LoRA\n  dim: 16\n  target_modules:\n  - " +
+                                 module + "\n");
+  };
+  const std::string latent = "  multi_latent_attention: true\n  kv_lora_rank: 8\n";
+  EXPECT_EQ(refusal([&] { import_of(with(latent, "linear_qkv")); }),
+            "run_config.yaml:35:3: --peft-target-modules: the model has no dense layer 'linear_qkv': its attention is "
+            "latent");
+  EXPECT_EQ(refusal([&] { import_of(with("", "linear_q_proj")); }),
+            "run_config.yaml:33:3: --peft-target-modules: the model has no dense layer 'linear_q_proj': its attention "
+            "is not latent");
+  EXPECT_THAT(import_of(with(latent, "linear_q_proj\n  - linear_kv_up_proj")).scenario,
+              HasSubstr("layers: [query, key_value]}"));
 }
 
 TEST_F(BridgeConfig, AdaptersMayExcludeModulesOrBeOfSomeLayers) {
