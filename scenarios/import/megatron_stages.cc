@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "scenarios/import/layer_expressions.h"
+#include "strategies/parallel/layout/nearest_sizes.h"
 
 namespace tandem {
 namespace {
@@ -86,6 +87,18 @@ std::vector<std::string> comm_types_of(std::string text) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
+// Heads that share keys and values stay together.
+void check_heads(const Flags& flags, std::int64_t tensor, std::int64_t context) {
+  const bool has_groups = flags.is_on("group_query_attention") && !flags.is_on("multi_latent_attention");
+  const std::int64_t all = has_groups ? flags.number("num_query_groups", 1) : flags.number("num_attention_heads", 1);
+  const std::int64_t heads = all / tensor;
+  if (heads > 0 && heads % context == 0) return;
+  flags.fail("cp_comm_type",
+             fmt::format("a2a divides heads: {} devices of --context-parallel-size do not divide the heads of keys "
+                         "and values, of which a device has {}; {}; p2p and allgather divide tokens only",
+                         context, heads, nearest_divisors(std::max<std::int64_t>(1, heads), context)));
+}
+
 }  // namespace
 
 MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers, std::int64_t predictors) {
@@ -113,7 +126,8 @@ MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64
   return result;
 }
 
-ContextExchange context_exchange_of(const Flags& flags, std::vector<std::string>& left_out) {
+ContextExchange context_exchange_of(const Flags& flags, std::int64_t tensor, std::int64_t context,
+                                    std::vector<std::string>& left_out) {
   const std::vector<std::string> words = comm_types_of(flags.text("cp_comm_type", kCommTypes.front().first));
   if (words.empty()) flags.fail("cp_comm_type", "needs p2p, a2a, allgather or a2a+p2p");
   for (const std::string& word : words) {
@@ -130,7 +144,10 @@ ContextExchange context_exchange_of(const Flags& flags, std::vector<std::string>
         "--cp-comm-type a2a+p2p: keys and values go round all devices of a sequence; where n neighbours first exchange "
         "heads for tokens, rounds and bytes between their groups are 1/n");
   }
-  return std::ranges::find(kCommTypes, first, &decltype(kCommTypes)::value_type::first)->second;
+  const ContextExchange exchange =
+      std::ranges::find(kCommTypes, first, &decltype(kCommTypes)::value_type::first)->second;
+  if (exchange == ContextExchange::all_to_all) check_heads(flags, tensor, context);
+  return exchange;
 }
 
 // By default, experts are divided as the other layers are. Whole ones need tokens of their own on each device, as

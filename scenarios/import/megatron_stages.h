@@ -19,9 +19,11 @@ struct MegatronStages {
 // otherwise. Throws InputError for layers that these stages do not divide.
 MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64_t layers, std::int64_t predictors);
 
-// Returns how devices that divide tokens exchange keys and values (--cp-comm-type), and adds what of it is not
-// modelled. Throws InputError for other words than Megatron-LM's.
-ContextExchange context_exchange_of(const Flags& flags, std::vector<std::string>& left_out);
+// Returns how `context` devices that divide tokens exchange keys and values (--cp-comm-type), and adds what of it is
+// not modelled. Throws InputError for other words than Megatron-LM's, and for heads that they would have to divide and
+// cannot.
+ContextExchange context_exchange_of(const Flags& flags, std::int64_t tensor, std::int64_t context,
+                                    std::vector<std::string>& left_out);
 
 // Returns whether each of `tensor` devices has its experts as a whole (--expert-tensor-parallel-size 1), and adds other
 // numbers than that and `tensor`, which are not modelled.

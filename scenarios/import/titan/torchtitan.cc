@@ -142,14 +142,19 @@ class TitanReader {
     read_gathering();
   }
 
-  // Where devices divide experts, each has whole ones unless they are divided as the other layers are.
+  // Where devices divide experts, each has whole ones unless they are divided as the other layers are. Whole ones need
+  // tokens of their own on each device.
   void read_tensor_of_experts() {
     const std::int64_t devices = degree("expert_tensor_parallel_degree");
     if (job_.expert == 1 || job_.tensor == 1) return;
     if (devices != 1 && devices != job_.tensor) {
       values_.fail("parallelism.expert_tensor_parallel_degree", "must be 1 or tensor_parallel_degree");
     }
-    job_.keeps_experts_whole = devices == 1;
+    job_.keeps_experts_whole = devices == 1 && job_.sequence_parallel;
+    if (devices != 1 || job_.sequence_parallel) return;
+    leave_out(
+        "parallelism.expert_tensor_parallel_degree 1: experts are divided as the other layers are; without "
+        "enable_sequence_parallel, devices have no tokens of their own");
   }
 
   // PyTorch's _AllToAllRotater gives keys and values to the next rank (torch/distributed/tensor/experimental).

@@ -205,6 +205,11 @@ TEST_F(Megatron, SequencesAreDivided) {
   EXPECT_THAT(both.left_out, testing::Contains(HasSubstr("rounds and bytes between their groups are 1/n")));
   EXPECT_EQ(problem("x " + text + " --cp-comm-type ring"),
             "job.sh:1:140: --cp-comm-type: must be p2p, a2a, allgather or a2a+p2p, found 'ring'");
+  const std::string heads = " --tensor-model-parallel-size 2 --group-query-attention --num-query-groups 2";
+  EXPECT_EQ(problem("x " + text + heads + " --cp-comm-type a2a"),
+            "job.sh:1:216: --cp-comm-type: a2a divides heads: 2 devices of --context-parallel-size do not divide the "
+            "heads of keys and values, of which a device has 1; 1 does; p2p and allgather divide tokens only");
+  EXPECT_EQ(this->scenario(text + heads + " --cp-comm-type p2p").strategy.mesh.context_exchange, ContextExchange::ring);
 }
 
 TEST_F(Megatron, SaysWhatIsWrongAndWhere) {

@@ -201,6 +201,24 @@ TEST_F(Torchtitan, TensorParallelDevicesAreAmongThoseThatDivideExperts) {
   EXPECT_THAT(problem(with("expert_tensor_parallel_degree = 4\n")), HasSubstr("8 does not divide the 2 devices"));
   EXPECT_THAT(problem(with("expert_tensor_parallel_degree = 2\n")),
               HasSubstr("expert_tensor_parallel_degree: must be 1 or tensor_parallel_degree"));
+  const std::string without_own_tokens = with("enable_sequence_parallel = false\n");
+  EXPECT_EQ(this->scenario(without_own_tokens, {.workers = 4}).strategy.mesh.expert_tensor, 0);
+  EXPECT_THAT(job(without_own_tokens).left_out,
+              Contains("parallelism.expert_tensor_parallel_degree 1: experts are divided as the other layers are; "
+                       "without enable_sequence_parallel, devices have no tokens of their own"));
+}
+
+TEST_F(Torchtitan, PartsOfAMeshPointAtTheirKeys) {
+  const auto file = write("job.toml", config("local_batch_size = 1\n",
+                                             "context_parallel_degree = 8\n"
+                                             "context_parallel_rotate_method = \"alltoall\"\n"));
+  const std::vector<Origin> origins = import_file(InputFile(file), {}, "").origins;
+  const auto given = [&](const std::string& key) {
+    const auto found = std::ranges::find(origins, key, &Origin::key);
+    return found == origins.end() ? "" : found->given.path;
+  };
+  EXPECT_EQ(given("strategy.context_exchange"), "parallelism.context_parallel_rotate_method");
+  EXPECT_EQ(given("strategy.expert_tensor"), "parallelism.expert_tensor_parallel_degree");
 }
 
 TEST_F(Torchtitan, SaysWhichDegreesCannotBe) {
