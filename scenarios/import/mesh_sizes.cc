@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <numeric>
 
 namespace tandem {
 namespace {
@@ -22,7 +23,13 @@ double approximate_product(std::initializer_list<std::int64_t> factors) {
 int least_workers(const MeshAxes& axes, int devices) {
   const double replica = approximate_product({axes.tensor, axes.pipeline, axes.context});
   if (replica > kMostDevices) return 1;  // refused by mesh_sizes()
-  return static_cast<int>((axes.of_replica() + devices - 1) / devices);
+  const std::int64_t least = (axes.of_replica() + devices - 1) / devices;
+  const std::int64_t data = axes.expert / std::gcd(axes.expert, axes.with_experts());  // is a multiple of it
+  const bool is_refused =
+      least * devices % axes.of_replica() != 0 || replica * static_cast<double>(data) > kMostDevices;
+  if (is_refused) return static_cast<int>(least);
+  const std::int64_t all = axes.of_replica() * data;
+  return static_cast<int>(all / std::gcd<std::int64_t>(all, devices));
 }
 
 MeshSizes mesh_sizes(const MeshAxes& axes, int workers, int devices, std::optional<std::int64_t> batch,
@@ -36,7 +43,7 @@ MeshSizes mesh_sizes(const MeshAxes& axes, int workers, int devices, std::option
                        axes.tensor, axes.pipeline, axes.context));
   }
   sizes.data = world / axes.of_replica();
-  const std::int64_t with_experts = sizes.data * axes.context * (axes.keeps_experts_whole ? axes.tensor : 1);
+  const std::int64_t with_experts = sizes.data * axes.with_experts();
   if (with_experts % axes.expert != 0) {
     const std::string more = axes.keeps_experts_whole ? fmt::format(" x tensor {}", axes.tensor) : "";
     refuse(MeshPart::experts, fmt::format("{} does not divide the {} devices of data {} x context {}{}", axes.expert,

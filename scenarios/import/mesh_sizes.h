@@ -13,6 +13,8 @@ struct MeshAxes {
   bool keeps_experts_whole = false;                                        // strategy.expert_tensor: 1
   std::int64_t micro_batch = 1;                                            // examples
   std::int64_t of_replica() const { return tensor * pipeline * context; }  // devices
+  // Those of a replica, in one stage, among which experts can be divided.
+  std::int64_t with_experts() const { return context * (keeps_experts_whole ? tensor : 1); }
 };
 
 // The number of devices, and how a batch is divided among them.
@@ -30,7 +32,8 @@ using RefuseMesh = std::function<void(MeshPart part, const std::string& message)
 MeshSizes mesh_sizes(const MeshAxes& axes, int workers, int devices, std::optional<std::int64_t> batch,
                      const RefuseMesh& refuse);
 
-// Returns the fewest machines of so many devices that hold a replica.
+// Returns the fewest machines of so many devices that hold a replica, and so many of them that experts are divided as
+// `axes` say. Where no number of machines does, mesh_sizes() refuses what is returned.
 int least_workers(const MeshAxes& axes, int devices);
 
 }  // namespace tandem

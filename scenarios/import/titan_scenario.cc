@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/engine_info.h"
 #include "scenarios/import/configuration_scenario.h"
@@ -52,7 +53,8 @@ class TitanScenario {
                            static_cast<double>(job_.pipeline) * static_cast<double>(job_.context);
     if (product > kMostOfJob) refuse(fmt::format("the degrees of parallelism need {:.0f} devices", product));
     const std::int64_t all = replicas * axes.of_replica();
-    const auto least = std::max<std::int64_t>(least_workers(axes, devices), (all + devices - 1) / devices);
+    const std::int64_t of_all = (all + devices - 1) / devices, of_experts = least_workers(axes, devices);
+    const std::int64_t least = job_.shards > 0 || job_.expert == 1 ? of_all : std::lcm(of_all, of_experts);
     const int workers = choices_.number(options_.workers, static_cast<int>(std::min<std::int64_t>(least, 1 << 20)),
                                         "machines:", "--workers");
     const std::int64_t data = std::int64_t{workers} * devices / axes.of_replica();

@@ -145,6 +145,23 @@ TEST_F(Megatron, SomeLayersHaveExperts) {
   EXPECT_EQ(scenario.strategy.mesh.data, 8);
 }
 
+TEST_F(Megatron, ExpertsSayHowManyMachinesThereAre) {
+  const auto workers = [&](const std::string& flags) {
+    return scenario(
+               "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 --num-experts "
+               "48 --moe-router-topk 2 --moe-ffn-hidden-size 24 --disable-bias-linear " +
+               flags)
+        .topology->worker_count();
+  };
+  EXPECT_EQ(workers("--expert-model-parallel-size 8"), 1);
+  EXPECT_EQ(workers("--expert-model-parallel-size 16"), 2);
+  EXPECT_EQ(workers("--expert-model-parallel-size 12"), 3) << "24 devices";
+  const std::string by_two = "--expert-model-parallel-size 16 --tensor-model-parallel-size 2 --sequence-parallel ";
+  EXPECT_EQ(workers(by_two), 4);
+  EXPECT_EQ(workers(by_two + "--expert-tensor-parallel-size 1"), 2);
+  EXPECT_EQ(workers("--expert-model-parallel-size 16 --context-parallel-size 4 --pipeline-model-parallel-size 2"), 4);
+}
+
 TEST_F(Megatron, RowsReachExpertsAsTheDispatcherSaysIt) {
   const std::string text =
       "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 --num-experts 8 "

@@ -198,7 +198,8 @@ TEST_F(Torchtitan, TensorParallelDevicesAreAmongThoseThatDivideExperts) {
   EXPECT_EQ(whole.strategy.mesh.data, 2);
   EXPECT_EQ(whole.strategy.mesh.expert_tensor, 1);
   EXPECT_EQ(this->scenario(with("expert_tensor_parallel_degree = 4\n"), {.workers = 4}).strategy.mesh.expert_tensor, 0);
-  EXPECT_THAT(problem(with("expert_tensor_parallel_degree = 4\n")), HasSubstr("8 does not divide the 2 devices"));
+  EXPECT_THAT(problem(with("expert_tensor_parallel_degree = 4\n"), {.workers = 1}),
+              HasSubstr("8 does not divide the 2 devices"));
   EXPECT_THAT(problem(with("expert_tensor_parallel_degree = 2\n")),
               HasSubstr("expert_tensor_parallel_degree: must be 1 or tensor_parallel_degree"));
   const std::string without_own_tokens = with("enable_sequence_parallel = false\n");
@@ -206,6 +207,27 @@ TEST_F(Torchtitan, TensorParallelDevicesAreAmongThoseThatDivideExperts) {
   EXPECT_THAT(job(without_own_tokens).left_out,
               Contains("parallelism.expert_tensor_parallel_degree 1: experts are divided as the other layers are; "
                        "without enable_sequence_parallel, devices have no tokens of their own"));
+}
+
+// Without --workers, as many machines as experts need.
+TEST_F(Torchtitan, ExpertsSayHowManyMachinesThereAre) {
+  std::filesystem::create_directories(folder_ / "assets");
+  write("assets/config.json", R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "num_local_experts": 16, "num_experts_per_tok": 2, "max_position_embeddings": 128})");
+  const auto with = [&](const std::string& parallelism) {
+    return config("seq_len = 64\nlocal_batch_size = 1\n", parallelism, "",
+                  "flavor = \"small\"\nhf_assets_path = \"assets\"");
+  };
+  const auto data = [&](const std::string& parallelism) { return scenario(with(parallelism)).strategy.mesh.data; };
+  EXPECT_EQ(data("expert_parallel_degree = 16\n"), 16);
+  EXPECT_EQ(data("expert_parallel_degree = 16\ncontext_parallel_degree = 2\n"), 8);
+  EXPECT_EQ(data("expert_parallel_degree = 16\ntensor_parallel_degree = 2\n"), 8);
+  EXPECT_EQ(data("expert_parallel_degree = 16\ntensor_parallel_degree = 2\nenable_sequence_parallel = false\n"), 16);
+  EXPECT_EQ(data("expert_parallel_degree = 16\ndata_parallel_replicate_degree = 24\n"), 48);
+  EXPECT_EQ(scenario(with("expert_parallel_degree = 4\n")).strategy.mesh.data, 8);
+  EXPECT_THAT(problem(with("expert_parallel_degree = 16\ndata_parallel_shard_degree = 8\n")),
+              HasSubstr("16 does not divide the 8 devices of data 8 x context 1"));
 }
 
 TEST_F(Torchtitan, PartsOfAMeshPointAtTheirKeys) {
