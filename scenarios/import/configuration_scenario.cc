@@ -83,9 +83,9 @@ class HuggingFaceScenario {
     const auto stated = options_.batch > 0 ? std::optional<std::int64_t>(options_.batch) : std::nullopt;
     const MeshSizes sizes =
         mesh_sizes(axes, workers_, devices_, stated, [this](MeshPart part, const std::string& message) {
-          const char* options = part == MeshPart::replica   ? "--devices and --workers"
-                                : part == MeshPart::experts ? "--expert"
-                                                            : "--batch";
+          const char* options = part == MeshPart::experts ? "--expert"
+                                : part == MeshPart::batch ? "--batch"
+                                                          : "--devices and --workers";
           refuse(fmt::format("{}: {}", options, message));
         });
     batch_ = sizes.batch;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "topologies/base/error.h"
+
 namespace tandem {
 namespace {
 
@@ -169,6 +171,34 @@ std::vector<Origin> origins_of_job(const TitanJob& job, const ImportChoices& opt
     origins.push_back({std::string(part), job.place_of(given == names.end() ? names.front() : *given)});
   }
   return origins;
+}
+
+std::string_view key_of_part(MeshPart part) {
+  switch (part) {
+    case MeshPart::tensor:
+      return "strategy.tensor";
+    case MeshPart::pipeline:
+      return "strategy.pipeline";
+    case MeshPart::context:
+      return "strategy.context";
+    case MeshPart::experts:
+      return "strategy.expert";
+    case MeshPart::batch:
+      break;
+  }
+  return "workload.batch";
+}
+
+void refuse_size(const std::vector<Origin>& origins, const ImportChoices& options, std::string_view key,
+                 const std::string& message) {
+  const bool is_axis = key.starts_with("strategy.") && key != "strategy.expert";
+  if (is_axis && options.workers > 0) key = "topology.cluster.workers";
+  if (is_axis && options.workers == 0 && options.devices > 0) key = "devices";
+  const auto origin = std::ranges::find(origins, key, &Origin::key);
+  TANDEM_CHECK(origin != origins.end(), "a size that nothing gives");
+  Diagnostic problem = origin->given;
+  problem.message = message;
+  throw InputError({problem});
 }
 
 }  // namespace tandem

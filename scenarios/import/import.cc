@@ -112,11 +112,8 @@ MeshSizes sizes_of(const MegatronJob& job, const Flags& flags, Choices& choices)
                                         : stated(job.nodes);
   const int workers = choices.number(nodes, least_workers(axes, devices), "machines:", "--workers");
   const auto batch = options.batch > 0 ? std::optional<std::int64_t>(options.batch) : job.global_batch;
-  return mesh_sizes(axes, workers, devices, batch, [&flags](MeshPart part, const std::string& message) {
-    flags.fail(part == MeshPart::replica   ? "tensor_model_parallel_size"
-               : part == MeshPart::experts ? "expert_model_parallel_size"
-                                           : "global_batch_size",
-               message);
+  return mesh_sizes(axes, workers, devices, batch, [&](MeshPart part, const std::string& message) {
+    refuse_size(origins_of_flags(flags, options), options, key_of_part(part), message);
   });
 }
 

@@ -18,6 +18,12 @@ double approximate_product(std::initializer_list<std::int64_t> factors) {
   return all;
 }
 
+// Returns the first axis with which devices cannot be divided into groups.
+MeshPart axis_that_does_not_divide(const MeshAxes& axes, std::int64_t world) {
+  if (world % axes.tensor != 0) return MeshPart::tensor;
+  return world / axes.tensor % axes.pipeline != 0 ? MeshPart::pipeline : MeshPart::context;
+}
+
 }  // namespace
 
 int least_workers(const MeshAxes& axes, int devices) {
@@ -38,7 +44,7 @@ MeshSizes mesh_sizes(const MeshAxes& axes, int workers, int devices, std::option
   const std::int64_t world = static_cast<std::int64_t>(workers) * devices;
   if (approximate_product({axes.tensor, axes.pipeline, axes.context}) > kMostDevices ||
       world % axes.of_replica() != 0) {
-    refuse(MeshPart::replica,
+    refuse(axis_that_does_not_divide(axes, world),
            fmt::format("{} devices cannot be divided into groups of tensor {} x pipeline {} x context {}", world,
                        axes.tensor, axes.pipeline, axes.context));
   }

@@ -24,7 +24,7 @@ struct MeshSizes {
 };
 
 // What of a mesh does not fit the others.
-enum class MeshPart : std::uint8_t { replica, experts, batch };
+enum class MeshPart : std::uint8_t { tensor, pipeline, context, experts, batch };
 // Throws an error that names what gave this part.
 using RefuseMesh = std::function<void(MeshPart part, const std::string& message)>;
 

@@ -7,6 +7,7 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/import/configuration_scenario.h"
+#include "scenarios/import/given_keys.h"
 #include "scenarios/import/mesh_sizes.h"
 #include "scenarios/import/titan/titan_stages.h"
 #include "strategies/strategies.h"
@@ -34,8 +35,17 @@ class TitanScenario {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& message) const {
-    throw InputError({problem_at(job_.file, kBeginning, message)});
+  [[noreturn]] void refuse(std::string_view key, const std::string& message) const {
+    refuse_size(origins_of_job(job_, options_), options_, key, message);
+  }
+
+  std::string key_of_most() const {
+    const std::pair<std::int64_t, std::string_view> degrees[] = {{job_.shards, "data_parallel_shard_degree"},
+                                                                 {job_.copies, "data_parallel_replicate_degree"},
+                                                                 {job_.tensor, "tensor_parallel_degree"},
+                                                                 {job_.pipeline, "pipeline_parallel_degree"},
+                                                                 {job_.context, "context_parallel_degree"}};
+    return fmt::format("parallelism.{}", std::ranges::max_element(degrees)->second);
   }
 
   // Replicas divide parameters among them, unless they are given as one shard.
@@ -51,7 +61,9 @@ class TitanScenario {
     constexpr double kMostOfJob = 1 << 30;
     const double product = static_cast<double>(replicas) * static_cast<double>(job_.tensor) *
                            static_cast<double>(job_.pipeline) * static_cast<double>(job_.context);
-    if (product > kMostOfJob) refuse(fmt::format("the degrees of parallelism need {:.0f} devices", product));
+    if (product > kMostOfJob) {
+      job_.fail(key_of_most(), fmt::format("the degrees of parallelism need {:.0f} devices", product));
+    }
     const std::int64_t all = replicas * axes.of_replica();
     const std::int64_t of_all = (all + devices - 1) / devices, of_experts = least_workers(axes, devices);
     const std::int64_t least = job_.shards > 0 || job_.expert == 1 ? of_all : std::lcm(of_all, of_experts);
@@ -59,19 +71,20 @@ class TitanScenario {
                                         "machines:", "--workers");
     const std::int64_t data = std::int64_t{workers} * devices / axes.of_replica();
     if (job_.shards > 0 && data != replicas) {
-      refuse(
-          fmt::format("data_parallel_shard_degree {} x data_parallel_replicate_degree {} are {} replicas, and {} "
-                      "machines of {} devices have {}: --workers and --devices",
-                      job_.shards, job_.copies, replicas, workers, devices, data));
+      refuse("strategy.data",
+             fmt::format("data_parallel_shard_degree {} x data_parallel_replicate_degree {} are {} replicas, and {} "
+                         "machines of {} devices have {}: --workers and --devices",
+                         job_.shards, job_.copies, replicas, workers, devices, data));
     }
     if (data % job_.copies != 0) {
       refuse(
+          "strategy.replicate",
           fmt::format("data_parallel_replicate_degree {} does not divide the {} replicas of {} machines of {} devices",
                       job_.copies, data, workers, devices));
     }
     const std::int64_t batch = job_.global_batch > 0 ? job_.global_batch : job_.local_batch * data;
     sizes_ = mesh_sizes(axes, workers, devices, options_.batch > 0 ? options_.batch : batch,
-                        [this](MeshPart, const std::string& message) { refuse(message); });
+                        [this](MeshPart part, const std::string& message) { refuse(key_of_part(part), message); });
   }
 
   // Devices that divide sequences divide parameters, too.

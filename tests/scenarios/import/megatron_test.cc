@@ -239,6 +239,20 @@ TEST_F(Megatron, SaysWhatIsWrongAndWhere) {
             "job.sh:2:2: --tensor-model-parallel-size: 8 does not divide 4 heads");
   EXPECT_EQ(problem(sizes + " --global-batch-size 12"),
             "job.sh:2:2: --global-batch-size: 12 is no multiple of 8 replicas x micro-batches of 1");
+  const auto with = [&](const std::string& flags, const ImportChoices& options) {
+    const auto file = write("job.sh", sizes + flags);
+    return refusal([&] { import_file(file, options, ""); });
+  };
+  EXPECT_EQ(with(" --global-batch-size 64", {.batch = 65}),
+            "job.sh:1:1: --batch: 65 is no multiple of 8 replicas x micro-batches of 1");
+  const std::string context = " --context-parallel-size 3 --tensor-model-parallel-size 4";
+  EXPECT_EQ(with(context, {}),
+            "job.sh:2:2: --context-parallel-size: 16 devices cannot be divided into groups of tensor 4 x pipeline 1 x "
+            "context 3");
+  EXPECT_EQ(with(context, {.workers = 1}),
+            "job.sh:1:1: --workers: 8 devices cannot be divided into groups of tensor 4 x pipeline 1 x context 3");
+  EXPECT_THAT(with(context, {.devices = 4, .workers = 4}), HasSubstr("job.sh:1:1: --workers: 16 devices"));
+  EXPECT_THAT(with(context, {.devices = 16}), HasSubstr("job.sh:1:1: --devices: 16 devices"));
   EXPECT_EQ(problem(sizes + " --ffn-hidden-size $FFN"),
             "job.sh:2:2: --ffn-hidden-size: expected a whole number, found '$FFN': put the variable's value in its "
             "place");

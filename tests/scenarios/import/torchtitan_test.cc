@@ -1,7 +1,5 @@
-#include "scenarios/import/titan/torchtitan.h"
-
-#include "scenarios/scenario/scenario.h"
-#include "tests/scenarios/import/import_files.h"
+// What jobs of torchtitan become.
+#include "tests/scenarios/import/titan_files.h"
 
 namespace tandem {
 namespace {
@@ -10,28 +8,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class Torchtitan : public ImportFiles {
- protected:
-  static std::string config(const std::string& training, const std::string& parallelism = "",
-                            const std::string& others = "", const std::string& model = "flavor = \"8B\"") {
-    return "[model]\nname = \"llama3\"\n" + model + "\n[training]\n" + training + "\n[parallelism]\n" + parallelism +
-           "\n" + others;
-  }
-  TitanJob job(const std::string& text) const { return read_titan_job(InputFile(write("job.toml", text))); }
-  Scenario scenario(const std::string& text, const ImportChoices& options = {}) const {
-    const auto file = write("job.toml", text);
-    const Imported imported = import_file(InputFile(file), options, "");
-    EXPECT_EQ(imported.kind, ImportKind::torchtitan);
-    return parse_scenario(imported.scenario, file.string());
-  }
-  std::string problem(const std::string& text, const ImportChoices& options = {}) const {
-    const auto file = write("job.toml", text);
-    return refusal([&] { import_file(InputFile(file), options, ""); });
-  }
-  static const LayersSettings& layers_of(const Scenario& scenario) {
-    return std::get<LayersSettings>(scenario.workload.kind);
-  }
-};
+class Torchtitan : public TitanFiles {};
 
 TEST_F(Torchtitan, ReplicasDivideParameters) {
   const Scenario scenario = this->scenario(config("local_batch_size = 2\nseq_len = 4096\n"));
@@ -182,74 +159,6 @@ TEST_F(Torchtitan, DevicesOfASequenceDivideParametersToo) {
   EXPECT_EQ(this->scenario(with("allgather")).strategy.mesh.context_exchange, ContextExchange::all_gather);
   EXPECT_THAT(problem(with("ring")),
               HasSubstr("parallelism.context_parallel_rotate_method: must be allgather or alltoall"));
-}
-
-// torchtitan's tensor degree of experts is 1 or that of other layers.
-TEST_F(Torchtitan, TensorParallelDevicesAreAmongThoseThatDivideExperts) {
-  std::filesystem::create_directories(folder_ / "assets");
-  write("assets/config.json", R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96,
-    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "num_local_experts": 8, "num_experts_per_tok": 2, "max_position_embeddings": 128})");
-  const std::string model = "flavor = \"small\"\nhf_assets_path = \"assets\"";
-  const auto with = [&](const std::string& more) {
-    return config("seq_len = 64\n", "tensor_parallel_degree = 4\nexpert_parallel_degree = 8\n" + more, "", model);
-  };
-  const Scenario whole = this->scenario(with(""));
-  EXPECT_EQ(whole.strategy.mesh.data, 2);
-  EXPECT_EQ(whole.strategy.mesh.expert_tensor, 1);
-  EXPECT_EQ(this->scenario(with("expert_tensor_parallel_degree = 4\n"), {.workers = 4}).strategy.mesh.expert_tensor, 0);
-  EXPECT_THAT(problem(with("expert_tensor_parallel_degree = 4\n"), {.workers = 1}),
-              HasSubstr("8 does not divide the 2 devices"));
-  EXPECT_THAT(problem(with("expert_tensor_parallel_degree = 2\n")),
-              HasSubstr("expert_tensor_parallel_degree: must be 1 or tensor_parallel_degree"));
-  const std::string without_own_tokens = with("enable_sequence_parallel = false\n");
-  EXPECT_EQ(this->scenario(without_own_tokens, {.workers = 4}).strategy.mesh.expert_tensor, 0);
-  EXPECT_THAT(job(without_own_tokens).left_out,
-              Contains("parallelism.expert_tensor_parallel_degree 1: experts are divided as the other layers are; "
-                       "without enable_sequence_parallel, devices have no tokens of their own"));
-}
-
-// Without --workers, as many machines as experts need.
-TEST_F(Torchtitan, ExpertsSayHowManyMachinesThereAre) {
-  std::filesystem::create_directories(folder_ / "assets");
-  write("assets/config.json", R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96,
-    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "num_local_experts": 16, "num_experts_per_tok": 2, "max_position_embeddings": 128})");
-  const auto with = [&](const std::string& parallelism) {
-    return config("seq_len = 64\nlocal_batch_size = 1\n", parallelism, "",
-                  "flavor = \"small\"\nhf_assets_path = \"assets\"");
-  };
-  const auto data = [&](const std::string& parallelism) { return scenario(with(parallelism)).strategy.mesh.data; };
-  EXPECT_EQ(data("expert_parallel_degree = 16\n"), 16);
-  EXPECT_EQ(data("expert_parallel_degree = 16\ncontext_parallel_degree = 2\n"), 8);
-  EXPECT_EQ(data("expert_parallel_degree = 16\ntensor_parallel_degree = 2\n"), 8);
-  EXPECT_EQ(data("expert_parallel_degree = 16\ntensor_parallel_degree = 2\nenable_sequence_parallel = false\n"), 16);
-  EXPECT_EQ(data("expert_parallel_degree = 16\ndata_parallel_replicate_degree = 24\n"), 48);
-  EXPECT_EQ(scenario(with("expert_parallel_degree = 4\n")).strategy.mesh.data, 8);
-  EXPECT_THAT(problem(with("expert_parallel_degree = 16\ndata_parallel_shard_degree = 8\n")),
-              HasSubstr("16 does not divide the 8 devices of data 8 x context 1"));
-}
-
-TEST_F(Torchtitan, PartsOfAMeshPointAtTheirKeys) {
-  const auto file = write("job.toml", config("local_batch_size = 1\n",
-                                             "context_parallel_degree = 8\n"
-                                             "context_parallel_rotate_method = \"alltoall\"\n"));
-  const std::vector<Origin> origins = import_file(InputFile(file), {}, "").origins;
-  const auto given = [&](const std::string& key) {
-    const auto found = std::ranges::find(origins, key, &Origin::key);
-    return found == origins.end() ? "" : found->given.path;
-  };
-  EXPECT_EQ(given("strategy.context_exchange"), "parallelism.context_parallel_rotate_method");
-  EXPECT_EQ(given("strategy.expert_tensor"), "parallelism.expert_tensor_parallel_degree");
-}
-
-TEST_F(Torchtitan, SaysWhichDegreesCannotBe) {
-  EXPECT_THAT(problem(config("", "data_parallel_replicate_degree = 3\n"), {.workers = 1}),
-              HasSubstr("data_parallel_replicate_degree 3 does not divide the 8 replicas"));
-  EXPECT_THAT(problem(config("", "expert_parallel_degree = 4\n")),
-              HasSubstr("parallelism.expert_parallel_degree: the model has no experts"));
-  EXPECT_THAT(problem(config("", "data_parallel_replicate_degree = 1048576\ndata_parallel_shard_degree = 1048576\n")),
-              HasSubstr("the degrees of parallelism need 1099511627776 devices"));
 }
 
 TEST_F(Torchtitan, SaysWhatIsWrongAndWhere) {
