@@ -101,7 +101,7 @@ Adapters read_megatron_adapters(const Flags& flags, const ModelTable& table, std
     if (problem && is_given) flags.fail(kTargets, *problem);  // the usual ones are those that the model has
   }
   if (names.empty()) add_all_but(flags, targets);
-  if (targets.is_empty()) flags.fail(kTargets, "names no layer that is modelled");
+  if (targets.is_empty()) flags.fail(kTargets, targets.why_empty());
   adapters.layers = targets.layers();
   for (std::string& sentence : targets.differences("peft.target_modules")) left_out.push_back(std::move(sentence));
   const std::string dropout = flags.text("peft_dropout", "0");

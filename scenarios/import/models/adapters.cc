@@ -26,7 +26,7 @@ class AdapterConfig {
     AdapterTargets targets(table, architecture);
     read_targets(targets);
     exclude(targets, left_out);
-    if (targets.is_empty()) fail("target_modules", "names no layer");
+    if (targets.is_empty()) fail("target_modules", targets.why_empty());
     adapters.layers = targets.layers();
     adapters.origins = {{"workload.lora", config_.place_of("target_modules")},
                         {"workload.lora.rank", config_.place_of("r")}};
@@ -42,8 +42,17 @@ class AdapterConfig {
     config_.fail(at != nullptr ? *at : config_.object(), name, message);
   }
 
+  bool is_given(std::string_view name) const {
+    const JsonValue* const value = config_.find({name});
+    return value != nullptr && (!value->items.empty() || !value->members.empty() || !value->text.empty());
+  }
+
   void read_targets(AdapterTargets& targets) const {
     const JsonValue* const names = config_.find({"target_modules"});
+    const bool has_parameters = is_given("target_parameters");
+    if (has_parameters && (names == nullptr || (names->is_list() && names->items.empty()))) {
+      fail("target_parameters", "adapters of single parameters are not modelled, and target_modules names no layer");
+    }
     if (names == nullptr) fail("target_modules", "is missing: which layers have adapters");
     if (!names->is_list()) {
       if (names->text != "all-linear") {
@@ -88,12 +97,13 @@ class AdapterConfig {
     if (config_.text({"bias"}, "none") != "none") left_out.emplace_back("bias: biases are frozen");
     if (config_.boolean({"use_dora"}, false)) left_out.emplace_back("use_dora: magnitudes of weights");
     const std::pair<std::string_view, std::string_view> others[] = {
-        {"modules_to_save", "these modules are frozen, too"}, {"rank_pattern", "all adapters have the rank r"}};
+        {"modules_to_save", "these modules are frozen, too"},
+        {"rank_pattern", "all adapters have the rank r"},
+        {"target_parameters", "adapters of single parameters, such as those of experts: fewer parameters learn"},
+        {"layer_replication", "every layer is there once: fewer layers, and fewer adapters"},
+        {"trainable_token_indices", "the embedding is frozen: fewer parameters learn, and no gradients go down to it"}};
     for (const auto& [name, why] : others) {
-      const JsonValue* const value = config_.find({name});
-      const bool is_given =
-          value != nullptr && (!value->items.empty() || !value->members.empty() || !value->text.empty());
-      if (is_given) left_out.push_back(fmt::format("{}: {}", name, why));
+      if (is_given(name)) left_out.push_back(fmt::format("{}: {}", name, why));
     }
   }
 
@@ -199,6 +209,10 @@ void AdapterTargets::add_all() {
       add_item(item_of(rows), std::nullopt);
     }
   }
+}
+
+std::string AdapterTargets::why_empty() const {
+  return of_experts_.empty() ? "names no layer" : "names only layers of experts, whose adapters are not modelled";
 }
 
 std::vector<std::string> AdapterTargets::layers() const {

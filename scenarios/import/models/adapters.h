@@ -37,6 +37,8 @@ class AdapterTargets {
 
   bool has_row(std::string_view name) const;  // of the table
   bool is_empty() const { return items_.empty(); }
+  // Returns what is wrong where they are empty.
+  std::string why_empty() const;
   std::vector<std::string> layers() const;
   // Returns sentences about what differs, each beginning with the key that gave the names.
   std::vector<std::string> differences(std::string_view key) const;

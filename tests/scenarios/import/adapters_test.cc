@@ -124,6 +124,24 @@ TEST_F(AdapterFiles, SaysWhereOnlySomeLayersHaveThem) {
               testing::IsEmpty());
 }
 
+TEST_F(AdapterFiles, NamesWhatIsNotModelled) {
+  const auto left_out = [&](const std::string& more) {
+    return imported(R"({"r": 4, "target_modules": ["v_proj"], )" + more + "}").left_out;
+  };
+  EXPECT_THAT(left_out(R"("target_parameters": ["mlp.experts.down_proj"])"),
+              testing::ElementsAre("target_parameters: adapters of single parameters, such as those of experts: fewer "
+                                   "parameters learn"));
+  EXPECT_THAT(left_out(R"("layer_replication": [[0, 2], [1, 2]])"),
+              testing::ElementsAre("layer_replication: every layer is there once: fewer layers, and fewer adapters"));
+  for (const char* indices : {"[5, 7]", R"({"embed_tokens": [5, 7]})"}) {
+    EXPECT_THAT(left_out(std::string(R"("trainable_token_indices": )") + indices),
+                testing::ElementsAre("trainable_token_indices: the embedding is frozen: fewer parameters learn, and no "
+                                     "gradients go down to it"));
+  }
+  EXPECT_THAT(left_out(R"("target_parameters": null, "layer_replication": null, "trainable_token_indices": null)"),
+              testing::IsEmpty());
+}
+
 TEST_F(AdapterFiles, ExcludedModulesHaveNone) {
   const Imported all =
       imported(R"({"r": 4, "target_modules": "all-linear", "exclude_modules": ["k_proj", "mlp.down_proj",
@@ -153,7 +171,13 @@ TEST_F(AdapterFiles, SaysWhatIsWrongAndWhere) {
       "adapter_config.json:1:29: target_modules: 'model.layers.2.self_attn.q_proj': the model has 2 layers, counted "
       "from 0");
   EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["down_proj"]})", kWithExperts),
-            "adapter_config.json:1:28: target_modules: names no layer");
+            "adapter_config.json:1:28: target_modules: names only layers of experts, whose adapters are not modelled");
+  EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["gate_proj", "up_proj", "down_proj"]})", kWithExperts),
+            "adapter_config.json:1:28: target_modules: names only layers of experts, whose adapters are not modelled");
+  EXPECT_EQ(problem(R"({"r": 8, "target_modules": []})"), "adapter_config.json:1:28: target_modules: names no layer");
+  EXPECT_EQ(problem(R"({"r": 8, "target_modules": [], "target_parameters": ["mlp.experts.down_proj"]})", kWithExperts),
+            "adapter_config.json:1:53: target_parameters: adapters of single parameters are not modelled, and "
+            "target_modules names no layer");
   const auto toml = write("job.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n");
   EXPECT_THAT(refusal([&] { import_file(InputFile(toml), {.lora = "x"}, ""); }),
               HasSubstr("--lora is for a Hugging Face configuration only"));
