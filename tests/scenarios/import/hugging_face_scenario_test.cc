@@ -84,6 +84,8 @@ TEST_F(HuggingFaceScenarios, RowsReachExpertsAsAsked) {
   const Imported imported = import_file(file, {.dispatch = "deepep", .expert = 4}, "");
   const Scenario scenario = parse_scenario(imported.scenario, file.string());
   EXPECT_EQ(std::get<LayersSettings>(scenario.workload.kind).experts.dispatch, Dispatch::deepep);
+  const Imported wide = import_file(file, {.devices = 4, .expert = 8}, "");
+  EXPECT_EQ(parse_scenario(wide.scenario, file.string()).strategy.mesh.data, 8) << "two machines, as the experts need";
   const auto small = write("small.json", kSmall);
   const auto refused = [this](const std::filesystem::path& of, const ImportChoices& choices) {
     return refusal([&] { import_file(of, choices, ""); });
