@@ -134,7 +134,8 @@ std::vector<JoinedRows> rows_of_module(const ModuleName& name, std::string_view 
 }
 
 std::vector<JoinedRows> joined_rows(std::string_view architecture) {
-  // Megatron-LM has linear_qkv and linear_fc1.
+  // huggingface/transformers, src/transformers/models/*/modeling_*.py, or the code beside the weights (chatglm, Ling,
+  // Phi-4 multimodal); Megatron-LM has linear_qkv and linear_fc1.
   static const Architectures kJoinAttention{
       "",     "gpt2",        "gpt_bigcode",    "gpt_neox", "bloom",     "falcon",   "chatglm",
       "phi3", "phi3small",   "phi4mm",         "mpt",      "dbrx",      "baichuan", "internlm2",

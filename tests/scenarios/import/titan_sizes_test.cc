@@ -53,9 +53,10 @@ TEST_F(TitanSizes, ExpertsSayHowManyMachinesThereAre) {
   EXPECT_EQ(data("expert_parallel_degree = 16\ntensor_parallel_degree = 2\nenable_sequence_parallel = false\n"), 16);
   EXPECT_EQ(data("expert_parallel_degree = 16\ndata_parallel_replicate_degree = 24\n"), 48);
   EXPECT_EQ(scenario(with("expert_parallel_degree = 4\n")).strategy.mesh.data, 8);
-  EXPECT_THAT(problem(with("expert_parallel_degree = 16\ndata_parallel_shard_degree = 8\n")),
-              HasSubstr("job.toml:10:26: parallelism.expert_parallel_degree: 16 does not divide the 8 devices of data 8 "
-                        "x context 1"));
+  EXPECT_THAT(
+      problem(with("expert_parallel_degree = 16\ndata_parallel_shard_degree = 8\n")),
+      HasSubstr("job.toml:10:26: parallelism.expert_parallel_degree: 16 does not divide the 8 devices of data 8 "
+                "x context 1"));
 }
 
 TEST_F(TitanSizes, PartsOfAMeshPointAtTheirKeys) {
