@@ -52,7 +52,7 @@ struct CollectiveSpec {
   std::int64_t count = 0;  // elements of one part, see input_parts()
   Reduction reduction = Reduction::sum;
   int root = 0;
-  Name purpose{};  // of the program's call, see engine/purpose.h; empty: none
+  Name purpose{};                // of the program's call, see engine/purpose.h; empty: none
   bool by_copy_engines = false;  // see Communicator::set_gathers_by_copy_engines()
 
   bool operator==(const CollectiveSpec&) const = default;

@@ -37,8 +37,9 @@ class Communicator {
   // Otherwise models of machines let the task that makes the call spend the launches of all local devices.
   virtual void set_launched_apart() {}
   // Says that what this worker gathers here from now on is moved by copy engines, as Transformer Engine's userbuffers
-  // do (use_ce of its ring exchange) and NCCL without thread blocks (NCCL_CTA_POLICY_ZERO). All workers of the group say
-  // the same. Models of machines then let other kernels have all multiprocessors; engines that compute use their library.
+  // do (use_ce of its ring exchange) and NCCL without thread blocks (NCCL_CTA_POLICY_ZERO). All workers of the group
+  // say the same. Models of machines then let other kernels have all multiprocessors; engines that compute use their
+  // library.
   virtual void set_gathers_by_copy_engines() {}
 
   void all_reduce(Tensors buffers, Reduction reduction, Streams streams);             // in place

@@ -49,9 +49,9 @@ void see_device(const DeviceModel& model, Weakest& weakest) {
   weakest.see(model.op_overhead_s);
   weakest.see(model.synchronize_s);
   weakest.see(model.memory_bytes);
-  for (const Figure* figure :
-       {&model.graph_launch_overhead_s, &model.graph_op_overhead_s, &model.wake_up_s, &model.wake_call_s,
-        &model.hand_over_s, &model.input_element_s, &model.collective_slowdown, &model.sustained, &model.sustained_quantised}) {
+  for (const Figure* figure : {&model.graph_launch_overhead_s, &model.graph_op_overhead_s, &model.wake_up_s,
+                               &model.wake_call_s, &model.hand_over_s, &model.input_element_s,
+                               &model.collective_slowdown, &model.sustained, &model.sustained_quantised}) {
     weakest.see_known(*figure);
   }
   weakest.see_known(model.boost_clock_hz);

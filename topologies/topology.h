@@ -130,7 +130,7 @@ struct DeviceModel {
   Figure collective_slowdown{};      // how many times as long ops take beside a collective, at least 1; 0: unknown
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty
   Figure sustained{};  // the share of the rate of products that lasts, where power limits long runs; 0: unknown, all
-  Figure sustained_quantised{};  // that of products with operands of a byte or less; 0: unknown, `sustained`
+  Figure sustained_quantised{};    // that of products with operands of a byte or less; 0: unknown, `sustained`
   std::vector<DeviceRates> rates;  // measured curves; empty: roofline of the figures above
   std::string id{};                // its name in the file, e.g. "gpu"; overrides refer to it
 };
