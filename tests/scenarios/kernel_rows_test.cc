@@ -45,7 +45,8 @@ class KernelTimes {
       : topology_(read_scenario("workload: {kind: layers, model: gpt, batch: 1}\nengine: {name: sim}\ntopology: "
                                 "{cluster: {workers: 1, node: " +
                                 machine +
-                                ", overrides: {gpu: {sustained: 1}}}}\ndevices: {type: gpu, per_worker: 1}\nsteps: 1\n")
+                                ", overrides: {gpu: {sustained: 1, sustained_quantised: 1}}}}\ndevices: {type: gpu, "
+                                "per_worker: 1}\nsteps: 1\n")
                       .topology),
         costs_(topology_->device(topology_->nodes_of(0, NodeKind::gpu).front()), {.is_gpu = true}, notes_) {}
 

@@ -158,6 +158,9 @@ TEST(SilentKeys, EveryFigureOfAMachineDecidesSomethingInSomeRun) {
   std::string halves = jobs().at("mirrored");  // on matrix units
   halves.replace(halves.find("batch: 64"), 9, "batch: 64, dtype: f16");
   run(halves);
+  std::string bytes = jobs().at("graphs");
+  bytes.replace(bytes.find("model: gpt"), 10, "model: gpt, dtype: bf16, precision: {compute: fp8}");
+  run(bytes);
   std::string threads = jobs("cpu-host", "cpu").begin()->second;
   threads.replace(threads.find("workers: 2"), 10, "workers: 2, overrides: {cpu: {wake_up: 20us}}");
   run(threads);
