@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-// Of a model without a job. `file` is the model's, for messages.
+// For a model without a job. `file` is the model's, for messages.
 std::vector<Origin> origins_of_options(const std::string& file, const ImportChoices& options);
 
 // Options that were given come before what the file says.

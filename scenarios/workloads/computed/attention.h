@@ -20,7 +20,7 @@ class AttentionTensors {
   AttentionTensors(StageState& state, std::size_t scores);
 
   enum class Role : std::uint8_t { queries, keys, values };
-  // Of this device's tokens or, where heads are exchanged, of its heads: [products, rows, width].
+  // Those of this device's tokens or, where heads are exchanged, of its heads: [products, rows, width].
   Tensor matrix(Role role, const Pass& pass) const;
   Tensor gradient(Role role, const Pass& pass) const;
   // Keys or values of the whole sequence, in the order of the devices (or their gradients), and as matrices. Without

@@ -10,7 +10,7 @@ namespace tandem {
 
 namespace {
 
-// Of a device that has fewer heads than share keys and values, one.
+// A device that has fewer heads than share keys and values has one.
 std::int64_t key_heads(const Layer& layer) {
   return std::max<std::int64_t>(1, layer.gemm->count / layer.gemm->sharing);
 }

@@ -40,12 +40,12 @@ enum class Work : std::uint8_t {
   weight_gradient,
   input_gradient,
   accumulation,  // of gradients to those of earlier passes
-  // Of attention whose keys go round: what a round made is added to the results of the rounds before, to the gradients
+  // Where keys of attention go round: what a round made is added to the results of the rounds before, to the gradients
   // of the piece that comes with them, and to those of queries.
   product_sum,
   weight_gradient_sum,
   input_gradient_sum,
-  // Of attention whose heads are exchanged: what came back is put in the order of the device's tokens.
+  // Where heads of attention are exchanged: what came back is put in the order of the device's tokens.
   results_of_tokens,
   gradients_of_tokens,
 };
