@@ -229,10 +229,7 @@ TEST(DividedLayers, ComputeAtFullRateBesideGathersWithinAMachine) {
         "overlap_products: true}\nstrategy: {name: mesh, tensor: 4}\nengine: {name: sim}\ntopology: {cluster: {node: "
         "hgx-h100, workers: " +
         workers + "}}\ndevices: {per_worker: " + devices + "}\nsteps: 2\nwarmup_steps: 1\n"));
-    const auto is_up = [](const Record& record) {
-      return record.step == 1 && record.name == Name("block.0.intermediate");
-    };
-    const auto up = std::ranges::find_if(result.timeline.records, is_up);
+    const auto up = std::ranges::find(result.timeline.records, Name("block.0.intermediate"), &Record::name);
     return static_cast<double>(up->end_ns - up->start_ns);
   };
   EXPECT_NEAR(product_ns("2", "2") / product_ns("1", "4"), 1.16, 0.001);
