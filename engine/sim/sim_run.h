@@ -72,9 +72,9 @@ class SimRun {
   bool runs(int worker) const { return !symmetry_ || symmetry_->runs(worker); }
   bool runs(int worker, const DeviceId& device) const { return !symmetry_ || symmetry_->runs(worker, device); }
   bool runs(const SimDevice& device) const { return runs(device.worker(), device.id()); }
-  // Returns the device that is image `image` of the first one of a block; see symmetry::DeviceBlocks.
-  const SimDevice& image_of(const SimDevice& device, int image) const {
-    return devices_[static_cast<std::size_t>(device.index() + image)];
+  // Returns the device that is so many places after this one, on the same worker; see symmetry::DeviceBlocks.
+  const SimDevice& device_after(const SimDevice& device, int places) const {
+    return devices_[static_cast<std::size_t>(device.index() + places)];
   }
   int first_device_of(int worker) const { return first_devices_[static_cast<std::size_t>(worker)]; }
   Network::Pair two_hosts() const { return {hosts_[0].node, hosts_[1].node}; }  // of running workers

@@ -363,21 +363,22 @@ std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions&
           part_of(options.batch, options.data, place / options.context).count};
 }
 
-// With tensor parallelism the parts of a layer; without it replicas, in groups of those that divide sequences or
-// experts.
+// The parts of a layer, in replicas that are neighbours as well: among those that divide sequences or experts where any
+// do. A worker has whole groups of both, or a part of one.
 int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   const ParallelOptions& options = request.options;
   const auto is_divided_equally = [&](const Layer& layer) { return divides_equally(layer, options.tensor); };
   if (options.batch % options.data != 0 || !std::ranges::all_of(request.model.layers, is_divided_equally)) return 1;
   const bool divides_experts_among_them = options.has_whole_experts() && options.expert % options.tensor != 0;
   if (options.expert > 1 && divides_experts_among_them) return 1;
-  if (options.tensor > 1) return options.tensor;
-  if (options.passes_pieces()) return 1;
-  int neighbours = options.data * options.context;
+  if (options.passes_pieces() || options.per_worker % options.tensor != 0) return options.tensor;
+  int neighbours = std::gcd(options.data * options.context, options.per_worker / options.tensor);
   if (options.context > 1) neighbours = std::gcd(neighbours, options.context);
-  if (options.expert > 1) neighbours = std::gcd(neighbours, options.expert);
+  if (options.expert > 1) {
+    neighbours = std::gcd(neighbours, options.has_whole_experts() ? options.expert / options.tensor : options.expert);
+  }
   if (options.replicate > 1) neighbours = std::gcd(neighbours, options.replicas() / options.replicate);
-  return neighbours;
+  return options.tensor * neighbours;
 }
 
 }  // namespace tandem

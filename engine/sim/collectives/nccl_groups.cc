@@ -293,13 +293,13 @@ symmetry::CallFlows NcclGroups::class_flows(SimRun& run, const CollectiveCall& c
   if (is_new) {
     const auto& [kind, bytes, root, reduces] = key;
     const nccl::Plan whole = group.communicator->plan({kind, bytes, reduces}, root);
-    const auto planned = [&](int image) {
+    const auto planned = [&](int further) {
       std::vector<NodeIndex> gpus;
       for (const int rank : call.group().ring_order()) {
         const SimDevice& device = *call.group().devices()[static_cast<std::size_t>(rank)];
-        gpus.push_back(run.image_of(device, image).node());
+        gpus.push_back(run.device_after(device, further).node());
       }
-      nccl::Plan its = image == 0 ? whole : communicators_.of(gpus).plan({kind, bytes, reduces}, root);
+      nccl::Plan its = further == 0 ? whole : communicators_.of(gpus).plan({kind, bytes, reduces}, root);
       const bool is_equal =
           its.algorithm == whole.algorithm && its.fixed_s == whole.fixed_s && its.transfer_s == whole.transfer_s;
       its.transfer_s = plan.transfer_s;  // as measured

@@ -45,11 +45,11 @@ void SchedulePlayer::start_flows() {
 
 // Starts the flows that cross links, of the whole class as one.
 void SchedulePlayer::start_class_flows(const Simulation::Then& one_done) {
-  const auto planned = [this](int image) {
+  const auto planned = [this](int further) {
     std::vector<symmetry::PlannedFlow> flows;
     for (const Transfer& flow : schedule_.flows) {
-      const NodeIndex from = run_.image_of(device(flow.from), image).node();
-      const NodeIndex to = run_.image_of(device(flow.to), image).node();
+      const NodeIndex from = run_.device_after(device(flow.from), further).node();
+      const NodeIndex to = run_.device_after(device(flow.to), further).node();
       if (from != to) flows.push_back({.via = {.from = from, .to = to}, .bytes = flow.bytes});
     }
     return flows;

@@ -26,8 +26,8 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, const Planned& pla
   std::map<std::pair<double, double>, std::uint32_t> colours;
   std::vector<PatternFlow> pattern;
   std::size_t of_first = 0;
-  for (int part = 0; part < role.parts; ++part) {
-    const std::vector<PlannedFlow> flows = planned(part);
+  for (int part = 0; part < role.parts.count; ++part) {
+    const std::vector<PlannedFlow> flows = planned(role.parts.twin(0, part));
     if (part == 0) of_first = flows.size();
     bool is_same = flows.size() == of_first;
     for (std::size_t i = 0; i < flows.size() && is_same; ++i) {
@@ -38,7 +38,7 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, const Planned& pla
       is_same = colour->second == pattern[i].colour;
     }
     if (is_same) continue;
-    separate_devices();
+    shrink_blocks();
     return {};
   }
   found.pattern = state_.patterns().pattern(found.source, role.number, pattern, route);
@@ -124,7 +124,7 @@ bool RunSymmetry::bring_up_to_date() {
     state_.split(index, {parts.begin(), parts.end()});
   });
   if (!is_whole) {
-    if (patterns.parts_differ()) state_.separate_devices();
+    if (patterns.parts_differ()) state_.shrink_blocks();
     repeat();
     return false;
   }
@@ -141,7 +141,7 @@ bool RunSymmetry::bring_up_to_date() {
 void RunSymmetry::copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then) {
   if (from.worker() != to.worker()) return give_up("devices of different workers copy from each other");
   const bool is_between_gpus = from.id().type == DeviceType::gpu && to.id().type == DeviceType::gpu;
-  if (is_between_gpus && state_.blocks().size() > 1) return separate_devices();
+  if (is_between_gpus && state_.blocks().size() > 1) return shrink_blocks();
   const Ends way{from.node(), to.node()};
   copy_along(from, {&way, 1}, bytes, with_latency, std::move(then));
 }
@@ -149,7 +149,7 @@ void RunSymmetry::copy(const SimDevice& from, const SimDevice& to, double bytes,
 void RunSymmetry::load(const SimDevice& host, const SimDevice& gpu, double bytes, Then then) {
   std::vector<Ends> ways;
   for (int image = 0; image < state_.blocks().size(); ++image) {
-    const NodeIndex node = run_.image_of(gpu, image).node();
+    const NodeIndex node = run_.device_after(gpu, image).node();
     ways.emplace_back(run_.nearest_processor(node), node);
   }
   copy_along(host, ways, bytes, true, std::move(then));
@@ -158,7 +158,7 @@ void RunSymmetry::load(const SimDevice& host, const SimDevice& gpu, double bytes
 void RunSymmetry::store(const SimDevice& gpu, const SimDevice& host, double bytes, Then then) {
   std::vector<Ends> ways;
   for (int image = 0; image < state_.blocks().size(); ++image) {
-    const NodeIndex node = run_.image_of(gpu, image).node();
+    const NodeIndex node = run_.device_after(gpu, image).node();
     ways.emplace_back(node, run_.nearest_processor(node));
   }
   copy_along(host, ways, bytes, true, std::move(then));
@@ -177,7 +177,7 @@ void RunSymmetry::copy_along(const SimDevice& device, std::span<const Ends> ways
     const Images each{.count = classes.size(index)};
     flows.source =
         state_.patterns().source({kCopy, static_cast<char32_t>(index), classes.place_of(from), classes.place_of(to)},
-                                 {index}, each, static_cast<int>(ways.size()));
+                                 {index}, each, {.count = static_cast<int>(ways.size())});
     flows.initiator = classes.number_of(device.worker());
     flows.initiators = running_of(index, each);
     std::vector<PatternFlow> pattern;
@@ -200,8 +200,8 @@ void RunSymmetry::send(const CollectiveGroup& pair, double bytes, Then then) {
   Platform& platform = run_.simulation().platform();
   const double latency_s = platform.latency_s(*platform.route(from.node(), to.node()));
   if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
-  const auto planned = [&](int image) {
-    const Via via{.from = run_.image_of(from, image).node(), .to = run_.image_of(to, image).node()};
+  const auto planned = [&](int further) {
+    const Via via{.from = run_.device_after(from, further).node(), .to = run_.device_after(to, further).node()};
     return std::vector<PlannedFlow>{{.via = via, .bytes = bytes}};
   };
   const CallFlows flows =

@@ -20,14 +20,19 @@ bool has_equal_gpus(const Topology& topology, const WorkerSpec& spec, int size) 
 }  // namespace
 
 DeviceBlocks::DeviceBlocks(const EngineOptions& options) : size_(options.alike_devices) {
-  if (size_ == 1) return;
   std::set<int> machines;
   for (const WorkerSpec& spec : options.workers) machines.insert(spec.topology_worker);
-  const bool have_machines = machines.size() == options.workers.size();
-  const bool are_equal = have_machines && std::ranges::all_of(options.workers, [&](const WorkerSpec& spec) {
-                           return has_equal_gpus(*options.topology, spec, size_);
-                         });
-  if (!are_equal) separate();
+  if (machines.size() != options.workers.size()) size_ = 1;
+  const auto are_equal = [&] {
+    return std::ranges::all_of(options.workers,
+                               [&](const WorkerSpec& spec) { return has_equal_gpus(*options.topology, spec, size_); });
+  };
+  while (size_ > 1 && !are_equal()) shrink();
+}
+
+void DeviceBlocks::shrink() {
+  const int whole = size_;
+  while (--size_ > 1 && whole % size_ != 0) continue;
 }
 
 }  // namespace tandem::sim::symmetry

@@ -14,7 +14,7 @@ class DeviceBlocks {
 
   int size() const { return size_; }  // 1: every device runs
   int place_of(const DeviceId& id) const { return id.type == DeviceType::gpu ? id.index % size_ : 0; }
-  void separate() { size_ = 1; }
+  void shrink();  // to the next smaller size that divides it
 
  private:
   int size_ = 1;

@@ -11,12 +11,14 @@
 
 namespace tandem::sim::symmetry {
 
-int FlowPatterns::source(const std::u32string& name, std::vector<int> classes, const Images& images, int parts) {
+int FlowPatterns::source(const std::u32string& name, std::vector<int> classes, const Images& images,
+                         const Images& parts) {
   const auto [known, is_new] = names_.try_emplace(name, static_cast<int>(sources_.size()));
   if (is_new) {
     sources_.push_back({.classes = std::move(classes),
                         .images = images,
-                        .parts = static_cast<std::size_t>(parts),
+                        .parts = static_cast<std::size_t>(parts.count),
+                        .members_do_the_same = images.members > 1 || parts.members > 1,
                         .component = known->second});
   }
   return known->second;

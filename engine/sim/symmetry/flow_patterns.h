@@ -65,8 +65,9 @@ class FlowPatterns {
   FlowPatterns(const Topology& topology, const WorkerClasses& classes) : topology_(topology), classes_(classes) {}
 
   // Returns the source of this name, a new one if there is none yet. `classes`: the classes whose members fall into
-  // `images`; empty: there is one image. `parts`: of each image.
-  int source(const std::u32string& name, std::vector<int> classes, const Images& images, int parts);
+  // `images`; empty: there is one image. `parts`: the parts of each image, with so many
+  // devices of a worker that do the same in each.
+  int source(const std::u32string& name, std::vector<int> classes, const Images& images, const Images& parts);
   const std::vector<int>& classes_of(int source) const { return sources_[static_cast<std::size_t>(source)].classes; }
   const Images& images_of(int source) const { return sources_[static_cast<std::size_t>(source)].images; }
   // Returns the pattern of a source that has these flows on one image. If it is new, calls `route` for all flows of all
@@ -108,7 +109,8 @@ class FlowPatterns {
   struct Source {
     std::vector<int> classes;
     Images images{};
-    std::size_t parts = 1;     // of an image
+    std::size_t parts = 1;  // of an image
+    bool members_do_the_same = false;
     int concurrent_calls = 1;  // the most that were under way at the same time
     int component = 0;         // number of a source, which may in turn have joined another component
     std::vector<Pattern> patterns{};
@@ -125,10 +127,10 @@ class FlowPatterns {
   int component_of(int source);
   std::uint32_t direction_of(const Edge& hop) const;
   Via on_image(Via via, const Source& source, int image) const;
-  // Returns what tells a flow from others of its pattern: where an image has one member, each flow of a part has its
-  // own place in the work of its device. Several members do the same.
+  // Returns what tells a flow from others of its pattern: where an image has one worker and a part one of the devices
+  // that do the same, each flow of a part has its own place in the work of its device. Several members do the same.
   static std::uint32_t colour_of(const Source& source, const Pattern& pattern, std::size_t flow) {
-    if (source.classes.empty() || source.images.members > 1) return pattern.flows[flow].colour;
+    if (source.classes.empty() || source.members_do_the_same) return pattern.flows[flow].colour;
     return static_cast<std::uint32_t>(flow % (pattern.flows.size() / source.parts));
   }
   void add_flow(Pattern& pattern, const Route& route) const;

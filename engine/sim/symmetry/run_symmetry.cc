@@ -55,29 +55,31 @@ RunSymmetry::Role RunSymmetry::find_role(const CollectiveGroup& group) {
     for (const auto& entry : members) role.classes.push_back(entry.first);
   }
   role.parts = parts_of(group);
-  role.calls *= role.parts;
+  role.calls *= role.parts.count;
   role.source = number_of_source(group, role);
   return role;
 }
 
-int RunSymmetry::parts_of(const CollectiveGroup& group) {
+Images RunSymmetry::parts_of(const CollectiveGroup& group) {
   const DeviceBlocks& blocks = state_.blocks();
-  std::map<std::pair<int, int>, int> in_block;  // devices, by worker and number of the block
-  bool has_others = false;                      // than the first of a block
+  std::map<std::pair<int, int>, std::set<int>> in_block;  // places, by worker and number of the block
   for (const SimDevice* device : group.devices()) {
     if (device->id().type != DeviceType::gpu) continue;
-    ++in_block[{device->worker(), device->id().index / blocks.size()}];
-    has_others = has_others || blocks.place_of(device->id()) != 0;
+    in_block[{device->worker(), device->id().index / blocks.size()}].insert(blocks.place_of(device->id()));
   }
-  const bool has_whole =
-      std::ranges::all_of(in_block, [&](const auto& entry) { return entry.second == blocks.size(); });
-  if (has_others && !has_whole) separate_devices();
-  return has_whole ? 1 : blocks.size();
+  if (in_block.empty()) return {};
+  const std::set<int>& first = in_block.begin()->second;
+  const bool are_equal = std::ranges::all_of(in_block, [&](const auto& entry) { return entry.second == first; });
+  const std::vector<int> places(first.begin(), first.end());
+  const std::optional<Images> parts = are_equal ? images_of(places, blocks.size()) : std::nullopt;
+  if (parts && places.front() == 0) return *parts;
+  shrink_blocks();
+  return {};
 }
 
-void RunSymmetry::separate_devices() {
+void RunSymmetry::shrink_blocks() {
   if (run_.scheduler().has_failed()) return;
-  state_.separate_devices();
+  state_.shrink_blocks();
   repeat();
 }
 

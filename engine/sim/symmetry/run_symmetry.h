@@ -63,9 +63,9 @@ class RunSymmetry {
   // How many calls of equal groups one call of this group represents.
   int calls_of(const CollectiveGroup& group) { return role_of(group).calls; }
 
-  // `planned` returns the flows of the call between images of the group's devices; the first ones are those of the
-  // group itself.
-  using Planned = std::function<std::vector<PlannedFlow>(int device_image)>;
+  // `planned` returns the flows of the call between devices that are so many places after those of the group: none for
+  // the group itself, then for each group of images of its devices.
+  using Planned = std::function<std::vector<PlannedFlow>(int places_further)>;
   CallFlows flows_of(const CollectiveGroup& group, const Planned& planned, const FlowPatterns::Routes& route);
   // Starts the flows and calls `then` when all have ended. Needs at least one flow, and at least one byte for each.
   void start(const CallFlows& flows, Then then);
@@ -100,7 +100,7 @@ class RunSymmetry {
     Images images{};             // the groups
     int number = 0;              // of this group among them
     int calls = 1;
-    int parts = 1;  // groups of images of its devices, itself included
+    Images parts{};  // the groups of images of its devices, in each block, of which it is the first
     int source = -1;
   };
   // Flows under way.
@@ -120,10 +120,10 @@ class RunSymmetry {
 
   const Role& role_of(const CollectiveGroup& group);
   Role find_role(const CollectiveGroup& group);
-  // Returns how many groups there are of images of its devices: one if they are all in it. Gives up blocks of devices
-  // where a group has some of a block, but not all.
-  int parts_of(const CollectiveGroup& group);
-  void separate_devices();
+  // Returns the groups of images of its devices into which blocks fall: one if they are all in it. Gives up these
+  // blocks of devices where groups do not divide them equally.
+  Images parts_of(const CollectiveGroup& group);
+  void shrink_blocks();
   // Moves bytes from `from` to `to`, and between as many more pairs of nodes.
   using Ends = std::pair<NodeIndex, NodeIndex>;
   void copy_along(const SimDevice& device, std::span<const Ends> ways, double bytes, bool with_latency, Then then);

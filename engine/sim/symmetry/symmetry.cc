@@ -27,8 +27,8 @@ bool Symmetry::is_possible(const EngineOptions& options) {
 
 bool Symmetry::begin_run() {
   // Their images are the old ones.
-  if (!splits_.empty() || separates_devices_ || separates_workers_) patterns_.clear();
-  if (std::exchange(separates_devices_, false)) blocks_.separate();
+  if (!splits_.empty() || shrinks_blocks_ || separates_workers_) patterns_.clear();
+  if (std::exchange(shrinks_blocks_, false)) blocks_.shrink();
   for (const auto& [index, parts, members_differ] : splits_) classes_.split(index, parts, members_differ);
   if (!splits_.empty() && !classes_.saves_work()) separate_workers(why_ + ", so that at most 4 workers are alike");
   splits_.clear();

@@ -28,8 +28,8 @@ class Symmetry {
 
   // Applies what the last run found out. Returns whether the next one may leave out workers or devices.
   bool begin_run();
-  // Makes every device of the workers that run, run, from the next run on.
-  void separate_devices() { separates_devices_ = true; }
+  // Makes blocks of devices that do the same smaller, from the next run on.
+  void shrink_blocks() { shrinks_blocks_ = true; }
   // Makes every worker run, from the next run on. `why` is for the reader of the report.
   void separate_workers(const std::string& why);
   // Makes every worker run with all its devices, from the next run on. `why`, which may be empty, is for the reader of
@@ -59,7 +59,7 @@ class Symmetry {
   DeviceBlocks blocks_;
   FlowPatterns patterns_;
   std::vector<Split> splits_;
-  bool separates_devices_ = false, separates_workers_ = false;
+  bool shrinks_blocks_ = false, separates_workers_ = false;
   bool is_on_ = true;
   int runs_ = 0;
   std::string why_;  // of the last split
