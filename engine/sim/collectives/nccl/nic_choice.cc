@@ -5,9 +5,9 @@
 
 namespace tandem::sim::nccl {
 
-std::vector<NodeIndex> NicChoice::chosen(const std::vector<NodeIndex>& gpus, const std::vector<NodeIndex>& nics,
-                                         const std::vector<NodeIndex>& members) const {
-  std::vector<NodeIndex> chosen;
+ChosenNics NicChoice::chosen(const std::vector<NodeIndex>& gpus, const std::vector<NodeIndex>& nics,
+                             const std::vector<NodeIndex>& members) const {
+  std::vector<NodeIndex> first, others;
   for (const NodeIndex gpu : members) {
     std::size_t taken = 0;
     double gbs = 0;
@@ -17,11 +17,20 @@ std::vector<NodeIndex> NicChoice::chosen(const std::vector<NodeIndex>& gpus, con
       const double reached = std::min(gbs_of_cable(nic), route->bandwidth_bytes_per_s / 1e9);
       if (taken > 0 && (gbs + 0.5 * gbs_of_cable(nic) > most || reached < 0.5 * gbs_of_cable(nic))) break;
       gbs += reached;
-      ++taken;
-      if (std::ranges::find(chosen, nic) == chosen.end()) chosen.push_back(nic);
+      (taken++ == 0 ? first : others).push_back(nic);
     }
   }
-  if (members.size() > 1) std::ranges::sort(chosen);
+  if (members.size() > 1) {
+    std::ranges::sort(first);
+    std::ranges::sort(others);
+  }
+  ChosenNics chosen;
+  const auto add = [&](NodeIndex nic) {
+    if (std::ranges::find(chosen.nics, nic) == chosen.nics.end()) chosen.nics.push_back(nic);
+  };
+  std::ranges::for_each(first, add);
+  chosen.first_choices = chosen.nics.size();
+  std::ranges::for_each(others, add);
   return chosen;
 }
 

@@ -8,18 +8,23 @@
 
 namespace tandem::sim::nccl {
 
+struct ChosenNics {
+  std::vector<NodeIndex> nics{};
+  std::size_t first_choices = 0;  // so many, at the front, are the first choice of a GPU
+};
+
 class NicChoice {
  public:
   // Both must outlive it.
   NicChoice(const Topology& topology, const DomainMap& map) : topology_(topology), map_(map) {}
 
-  // Returns the NICs that these GPUs use, in ascending order (of one GPU, the nearest first), if a group has only some
-  // of the `gpus` of a machine, or of an NVLink domain: each takes those of its own machine that are nearest to it, as
-  // many as its own link to the host can use, because NCCL's search knows no other GPU through which data could go, but
-  // none that it reaches through a narrower link. GPUs that share near NICs begin with different ones
-  // (ncclTopoSelectNets and ncclTopoGetLocalNet in src/graph/{search,topo}.cc, 2.28.9).
-  std::vector<NodeIndex> chosen(const std::vector<NodeIndex>& gpus, const std::vector<NodeIndex>& nics,
-                                const std::vector<NodeIndex>& members) const;
+  // Returns the NICs that these GPUs use, if a group has only some of the `gpus` of a machine, or of an NVLink domain:
+  // each takes those of its own machine that are nearest to it, as many as its own link to the host can use, because
+  // NCCL's search knows no other GPU through which data could go, but none that it reaches through a narrower link.
+  // GPUs that share near NICs begin with different ones, and the search uses these before others (ncclTopoSelectNets
+  // and ncclTopoGetLocalNet in src/graph/{search,topo}.cc, 2.28.9). Of one GPU, the nearest come first.
+  ChosenNics chosen(const std::vector<NodeIndex>& gpus, const std::vector<NodeIndex>& nics,
+                    const std::vector<NodeIndex>& members) const;
   // Whether the node is a NIC with a cable.
   bool is_connected(NodeIndex node) const;
   // Whether a NIC reaches a GPU through PCIe switches alone.

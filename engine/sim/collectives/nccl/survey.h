@@ -21,7 +21,9 @@ struct Survey {
   // domain comes first; `machine` describes it.
   std::vector<std::vector<int>> domains{};
   std::vector<std::vector<Port>> ports{};  // by domain; empty where one has no NIC of its own
-  std::string transport{};                 // of the network between domains; empty: not stated
+  // In a domain of which the group has some GPUs only, the ports that a GPU uses first come first. How many; 0: all.
+  std::size_t first_choices = 0;
+  std::string transport{};  // of the network between domains; empty: not stated
   // Models of the links on the ways of steps, if any link of the topology has a latency that its kind usually does not
   // have; else empty.
   std::vector<const LinkModel*> with_latency{};

@@ -183,8 +183,11 @@ class GroupSurvey {
 
   void describe_network() {
     Machine& machine = survey_.machine;
-    if (first().size() != domain_gpus_.size())
-      domain_nics_ = nics_.chosen(domain_gpus_, domain_nics_, gpus_at(first()));
+    if (first().size() != domain_gpus_.size()) {
+      const ChosenNics chosen = nics_.chosen(domain_gpus_, domain_nics_, gpus_at(first()));
+      domain_nics_ = chosen.nics;
+      survey_.first_choices = chosen.first_choices;
+    }
     for (const NodeIndex nic : domain_nics_) {
       double gbs = 0;
       map_.neighbours.each(nic, LinkKind::network, [&](NodeIndex, const LinkModel& model) {
@@ -241,8 +244,9 @@ class GroupSurvey {
     for (const int position : members) places.push_back(place_in(gpus, gpu(position)));
     auto [known, is_new] = chosen_.try_emplace({places, gpus.size(), nics.size()});
     if (is_new) {
-      for (const NodeIndex nic : nics_.chosen(gpus, nics, gpus_at(members)))
+      for (const NodeIndex nic : nics_.chosen(gpus, nics, gpus_at(members)).nics) {
         known->second.push_back(place_in(nics, nic));
+      }
     }
     std::vector<NodeIndex> chosen;
     for (const std::size_t place : known->second) chosen.push_back(nics[place]);
