@@ -344,6 +344,17 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
   return share;
 }
 
+namespace {
+
+// Whether the devices that pass pieces of a sequence round all do the same: their ring is inside a worker, or each has
+// a worker of its own.
+bool is_alike_in_rings(const ParallelOptions& options) {
+  const int places = std::max(1, options.per_worker / options.tensor);
+  return places == 1 || places % options.context == 0;
+}
+
+}  // namespace
+
 // Ranks count by stage, then replica, then part of a sequence, then part of a layer. The places in groups of
 // consecutive devices tell these apart where a group ends inside a worker. Groups of whole workers do the same,
 // whichever worker one looks at, unless they send to each other.
@@ -355,7 +366,7 @@ std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions&
   };
   return {rank / (options.tensor * of_stage),
           rank % options.tensor,
-          options.passes_pieces() ? place % options.context : among(options.context),
+          options.passes_pieces() && !is_alike_in_rings(options) ? place % options.context : among(options.context),
           !options.has_whole_experts()               ? among(options.expert)
           : options.expert % options.per_worker == 0 ? 0
                                                      : rank % options.expert,
@@ -371,7 +382,8 @@ int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   if (options.batch % options.data != 0 || !std::ranges::all_of(request.model.layers, is_divided_equally)) return 1;
   const bool divides_experts_among_them = options.has_whole_experts() && options.expert % options.tensor != 0;
   if (options.expert > 1 && divides_experts_among_them) return 1;
-  if (options.passes_pieces() || options.per_worker % options.tensor != 0) return options.tensor;
+  if (options.per_worker % options.tensor != 0) return options.tensor;
+  if (options.passes_pieces() && !is_alike_in_rings(options)) return options.tensor;
   int neighbours = std::gcd(options.data * options.context, options.per_worker / options.tensor);
   if (options.context > 1) neighbours = std::gcd(neighbours, options.context);
   if (options.expert > 1) {

@@ -64,12 +64,28 @@ std::shared_ptr<CollectiveCall> CollectiveGroup::next_call(int caller, const Col
   return call;
 }
 
-CollectiveGroup& CollectiveGroup::pair(int from_rank, int to_rank) {
+CollectiveGroup& CollectiveGroup::pair(int from_rank, int to_rank, int mine) {
+  const auto size = static_cast<int>(devices_.size());
+  if (place_count_ < devices_.size()) return ring_pair(mine, (to_rank - from_rank + size) % size);
   std::unique_ptr<CollectiveGroup>& pair = pairs_[{from_rank, to_rank}];
   if (!pair) {
     const std::vector<SimDevice*> ends = {devices_[static_cast<std::size_t>(from_rank)],
                                           devices_[static_cast<std::size_t>(to_rank)]};
     pair = std::make_unique<CollectiveGroup>(run_, ends, Callers::devices);
+  }
+  return *pair;
+}
+
+CollectiveGroup& CollectiveGroup::ring_pair(int mine, int step) {
+  std::unique_ptr<CollectiveGroup>& pair = pairs_[{mine, step}];
+  if (!pair) {
+    const std::size_t next = static_cast<std::size_t>(mine + step) % devices_.size();
+    const std::vector<SimDevice*> ends = {devices_[static_cast<std::size_t>(mine)], devices_[next]};
+    pair = std::make_unique<CollectiveGroup>(run_, ends, Callers::devices);
+    pair->places_ = {0, 1};
+    pair->place_count_ = pair->callers_ = 2;
+    pair->ring_ = this;
+    pair->ring_step_ = step;
   }
   return *pair;
 }

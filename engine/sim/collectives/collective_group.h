@@ -34,11 +34,18 @@ class CollectiveGroup {
   // Returns the next call of `caller` (a worker's index or a rank). The n-th calls of all callers are one call, which
   // the first of them creates. Throws RunError if a later one does not agree with it.
   std::shared_ptr<CollectiveCall> next_call(int caller, const CollectiveSpec& spec);
-  // Returns the group for sends from one rank to another, in which the sender is rank 0 and the receiver rank 1. Usable
-  // from tasks.
-  CollectiveGroup& pair(int from_rank, int to_rank);
+  // Returns the group for sends from one rank to another, in which the sender is rank 0 and the receiver rank 1, for
+  // the end that is `mine`. Usable from tasks.
+  //
+  // Where a device represents other members, all of them send as many places further: it then meets itself, as the
+  // sender of what it sends and as the receiver of what comes, and the pair stands for those of all members.
+  CollectiveGroup& pair(int from_rank, int to_rank, int mine);
+  // The group whose members all send, as this pair does; null: one end sends to the other.
+  const CollectiveGroup* ring() const { return ring_; }
+  int ring_step() const { return ring_step_; }  // so many places further
 
  private:
+  CollectiveGroup& ring_pair(int mine, int step);
   struct Open {
     std::shared_ptr<CollectiveCall> call;
     std::size_t joined = 0;  // callers
@@ -52,7 +59,9 @@ class CollectiveGroup {
   std::size_t callers_ = 0;                   // that run
   std::map<int, std::uint64_t> calls_made_;   // by caller
   std::map<std::uint64_t, Open> open_calls_;  // by number; those that some caller has yet to make
-  std::map<std::pair<int, int>, std::unique_ptr<CollectiveGroup>> pairs_;
+  std::map<std::pair<int, int>, std::unique_ptr<CollectiveGroup>> pairs_;  // by both ranks, or one and the step
+  const CollectiveGroup* ring_ = nullptr;
+  int ring_step_ = 0;
 };
 
 class CollectiveGroups {

@@ -293,13 +293,12 @@ symmetry::CallFlows NcclGroups::class_flows(SimRun& run, const CollectiveCall& c
   if (is_new) {
     const auto& [kind, bytes, root, reduces] = key;
     const nccl::Plan whole = group.communicator->plan({kind, bytes, reduces}, root);
-    const auto planned = [&](int further) {
+    const auto planned = [&](std::span<const SimDevice* const> devices) {
       std::vector<NodeIndex> gpus;
       for (const int rank : call.group().ring_order()) {
-        const SimDevice& device = *call.group().devices()[static_cast<std::size_t>(rank)];
-        gpus.push_back(run.device_after(device, further).node());
+        gpus.push_back(devices[static_cast<std::size_t>(rank)]->node());
       }
-      nccl::Plan its = further == 0 ? whole : communicators_.of(gpus).plan({kind, bytes, reduces}, root);
+      nccl::Plan its = gpus == group.gpus ? whole : communicators_.of(gpus).plan({kind, bytes, reduces}, root);
       const bool is_equal =
           its.algorithm == whole.algorithm && its.fixed_s == whole.fixed_s && its.transfer_s == whole.transfer_s;
       its.transfer_s = plan.transfer_s;  // as measured

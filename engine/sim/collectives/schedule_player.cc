@@ -45,16 +45,20 @@ void SchedulePlayer::start_flows() {
 
 // Starts the flows that cross links, of the whole class as one.
 void SchedulePlayer::start_class_flows(const Simulation::Then& one_done) {
-  const auto planned = [this](int further) {
+  const auto planned = [this](std::span<const SimDevice* const> devices) {
+    const std::vector<int>& order = group_.ring_order();
+    const auto node_at = [&](int position) {
+      return devices[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])]->node();
+    };
     std::vector<symmetry::PlannedFlow> flows;
     for (const Transfer& flow : schedule_.flows) {
-      const NodeIndex from = run_.device_after(device(flow.from), further).node();
-      const NodeIndex to = run_.device_after(device(flow.to), further).node();
+      const NodeIndex from = node_at(flow.from), to = node_at(flow.to);
       if (from != to) flows.push_back({.via = {.from = from, .to = to}, .bytes = flow.bytes});
     }
     return flows;
   };
-  const std::size_t on_links = planned(0).size();
+  const std::vector<const SimDevice*> members(group_.devices().begin(), group_.devices().end());
+  const std::size_t on_links = planned(members).size();
   if (on_links == 0) return;
   left_ -= on_links - 1;
   const auto route = [this](const symmetry::Via& via, Route& into) {

@@ -17,12 +17,12 @@ SimCommunicator::SimCommunicator(SimRun& run, CollectiveGroup& group, int worker
 
 void SimCommunicator::send(const Tensor& from, int to_rank, Stream& stream) {
   const int rank = check_end(*this, from, to_rank, stream);
-  call_pair(group_.pair(rank, to_rank), 0, from, stream);
+  call_pair(group_.pair(rank, to_rank, rank), 0, from, stream);
 }
 
 void SimCommunicator::receive(const Tensor& to, int from_rank, Stream& stream) {
   const int rank = check_end(*this, to, from_rank, stream);
-  call_pair(group_.pair(from_rank, rank), 1, to, stream);
+  call_pair(group_.pair(from_rank, rank, rank), 1, to, stream);
 }
 
 void SimCommunicator::call(const CollectiveSpec& spec, Tensors outputs, Tensors inputs, Streams streams) {

@@ -23,13 +23,14 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, const Planned& pla
     found.initiator = role.number;
     found.initiators = running_of(role.classes.front(), role.images);
   }
+  if (group.ring() != nullptr) set_initiators_in_ring(group, role, found);
   std::map<std::pair<double, double>, std::uint32_t> colours;
   std::vector<PatternFlow> pattern;
-  std::size_t of_first = 0;
-  for (int part = 0; part < role.parts.count; ++part) {
-    const std::vector<PlannedFlow> flows = planned(role.parts.twin(0, part));
-    if (part == 0) of_first = flows.size();
-    bool is_same = flows.size() == of_first;
+  std::optional<std::size_t> of_first;
+  for (const std::vector<const SimDevice*>& devices : equal_groups(group, role.parts)) {
+    const std::vector<PlannedFlow> flows = planned(devices);
+    if (!of_first) of_first = flows.size();
+    bool is_same = flows.size() == *of_first;
     for (std::size_t i = 0; i < flows.size() && is_same; ++i) {
       const std::pair size{flows[i].bytes, flows[i].most_bytes_per_s};
       const auto [colour, is_new] = colours.try_emplace(size, static_cast<std::uint32_t>(found.sizes.size()));
@@ -38,11 +39,48 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, const Planned& pla
       is_same = colour->second == pattern[i].colour;
     }
     if (is_same) continue;
-    shrink_blocks();
+    if (group.ring() != nullptr) {
+      give_up(*group.ring());
+    } else {
+      shrink_blocks();
+    }
     return {};
   }
   found.pattern = state_.patterns().pattern(found.source, role.number, pattern, route);
   return found;
+}
+
+void RunSymmetry::set_initiators_in_ring(const CollectiveGroup& pair, const Role& role, CallFlows& flows) const {
+  const CollectiveGroup& ring = *pair.ring();
+  const std::vector<SimDevice*>& members = ring.devices();
+  const auto mine = std::ranges::find(members, pair.devices().front()) - members.begin();
+  flows.ring = &ring;
+  flows.initiator = role.number * static_cast<int>(members.size()) + static_cast<int>(mine);
+  flows.initiators = static_cast<int>(ring.place_count());
+  if (role.classes.empty()) return;
+  const auto of_worker = std::ranges::count_if(ring.ranks_of(pair.devices().front()->worker()),
+                                               [&](int rank) { return ring.place_of(rank) >= 0; });
+  flows.initiators = static_cast<int>(std::ssize(state_.classes().running_members(role.classes.front())) * of_worker);
+}
+
+std::vector<std::vector<const SimDevice*>> RunSymmetry::equal_groups(const CollectiveGroup& group,
+                                                                     const Images& parts) const {
+  std::vector<std::vector<const SimDevice*>> groups;
+  for (int part = 0; part < parts.count; ++part) {
+    std::vector<const SimDevice*> devices;
+    for (const SimDevice* device : group.ring() != nullptr ? group.ring()->devices() : group.devices()) {
+      devices.push_back(&run_.device_after(*device, parts.twin(0, part)));
+    }
+    if (group.ring() == nullptr) {
+      groups.push_back(std::move(devices));
+      continue;
+    }
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      const std::size_t next = (i + static_cast<std::size_t>(group.ring_step())) % devices.size();
+      groups.push_back({devices[i], devices[next]});
+    }
+  }
+  return groups;
 }
 
 void RunSymmetry::start(const CallFlows& flows, Then then) {
@@ -51,14 +89,14 @@ void RunSymmetry::start(const CallFlows& flows, Then then) {
   const std::uint64_t number = source.begun[flows.initiator]++;
   if (number == source.created) return start_new(source, number, flows, std::move(then));
   const auto merged = source.under_way.find(number);
-  if (merged == source.under_way.end()) return differ(flows.source, {flows.initiator}, "moved data at other times");
+  if (merged == source.under_way.end()) return differ(flows, {flows.initiator}, "moved data at other times");
   join(*merged->second, flows, std::move(then));
 }
 
 void RunSymmetry::join(MergedCall& merged, const CallFlows& flows, Then then) {
   const bool is_same = std::abs(Simulation::now_s() - merged.began_s) < simgrid_compat::kTimingPrecision &&
                        merged.flows.pattern == flows.pattern && merged.flows.sizes == flows.sizes;
-  if (!is_same) return differ(flows.source, merged.joined, "moved other data");
+  if (!is_same) return differ(flows, merged.joined, "moved other data");
   merged.joined.push_back(flows.initiator);
   merged.then.push_back(std::move(then));
 }
@@ -93,6 +131,7 @@ void RunSymmetry::show(Source& source, std::uint64_t number) {
   };
   std::vector<Network::Flow> all;
   merged->shown = state_.patterns().class_flows(flows.source, flows.pattern);
+  if (flows.ring != nullptr && merged->shown->size() > 1) return give_up(*flows.ring);
   for (const ClassFlow& flow : *merged->shown) {
     const auto [bytes, most_bytes_per_s] = flows.sizes[flow.colour];
     all.push_back({run_.two_hosts(), flow.route, bytes, most_bytes_per_s});
@@ -110,7 +149,7 @@ void RunSymmetry::end(Source& source, std::uint64_t number) {
   source.under_way.erase(number);
   if (source.under_way.empty()) under_way_.erase(merged->flows.source);
   if (static_cast<int>(merged->joined.size()) < merged->flows.initiators) {
-    return differ(merged->flows.source, merged->joined, "moved data at other times");
+    return differ(merged->flows, merged->joined, "moved data at other times");
   }
   for (const Then& then : merged->then) then();
 }
@@ -200,8 +239,8 @@ void RunSymmetry::send(const CollectiveGroup& pair, double bytes, Then then) {
   Platform& platform = run_.simulation().platform();
   const double latency_s = platform.latency_s(*platform.route(from.node(), to.node()));
   if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
-  const auto planned = [&](int further) {
-    const Via via{.from = run_.device_after(from, further).node(), .to = run_.device_after(to, further).node()};
+  const auto planned = [&](std::span<const SimDevice* const> devices) {
+    const Via via{.from = devices[0]->node(), .to = devices[1]->node()};
     return std::vector<PlannedFlow>{{.via = via, .bytes = bytes}};
   };
   const CallFlows flows =

@@ -13,14 +13,29 @@ namespace {
 
 constexpr char32_t kGroup = 1;
 constexpr char32_t kImage = 2;
-constexpr char32_t kImageApart = 3;  // whose members are no neighbours
+constexpr char32_t kImageApart = 3;    // whose members are no neighbours
+constexpr char32_t kRing = 0x1000000;  // at the end: the sends of all members, so many places further
 
 }  // namespace
 
 const RunSymmetry::Role& RunSymmetry::role_of(const CollectiveGroup& group) {
   const auto [known, is_new] = roles_.try_emplace(&group);
-  if (is_new) known->second = find_role(group);
+  if (is_new) known->second = group.ring() != nullptr ? role_in_ring(group) : find_role(group);
   return known->second;
+}
+
+// The members of the ring belong to one class, and each of them that runs starts the sends of all.
+RunSymmetry::Role RunSymmetry::role_in_ring(const CollectiveGroup& pair) {
+  const CollectiveGroup& ring = *pair.ring();
+  Role role = role_of(ring);
+  if (role.source < 0) return role;  // given up
+  if (role.classes.size() > 1) {
+    give_up(ring);
+    return {};
+  }
+  role.calls *= static_cast<int>(ring.devices().size());
+  role.source = number_of_source(ring, role, pair.ring_step());
+  return role;
 }
 
 // A group either has all members of its classes, and is the only such group, or has some members of each class, and the
@@ -83,7 +98,7 @@ void RunSymmetry::shrink_blocks() {
   repeat();
 }
 
-int RunSymmetry::number_of_source(const CollectiveGroup& group, const Role& role) {
+int RunSymmetry::number_of_source(const CollectiveGroup& group, const Role& role, int ring_step) {
   std::u32string name(1, role.classes.empty() ? kGroup : role.images.are_neighbours ? kImage : kImageApart);
   for (const SimDevice* device : group.devices()) {
     if (role.classes.empty()) {
@@ -95,6 +110,7 @@ int RunSymmetry::number_of_source(const CollectiveGroup& group, const Role& role
              static_cast<char32_t>(role.images.place_of(member)), static_cast<char32_t>(device->id().type),
              static_cast<char32_t>(device->id().index)};
   }
+  if (ring_step > 0) name += {kRing, static_cast<char32_t>(ring_step)};
   return state_.patterns().source(name, role.classes, role.images, role.parts);
 }
 
@@ -134,14 +150,27 @@ std::vector<int> RunSymmetry::companions_of(int index) const {
   return found;
 }
 
-// Provisional times prove nothing. `others` are images.
-void RunSymmetry::differ(int source, const std::vector<int>& others, const std::string& what) {
+void RunSymmetry::give_up(const CollectiveGroup& ring) {
+  if (ring.worker_count() == 1) return shrink_blocks();
+  if (run_.scheduler().has_failed()) return;
+  state_.separate_workers("workers that are alike send to each other in different ways");
+  repeat();
+}
+
+// Provisional times prove nothing.
+void RunSymmetry::differ(const CallFlows& flows, const std::vector<int>& others, const std::string& what) {
   if (run_.scheduler().has_failed()) return;
   if (is_provisional_) return repeat();
-  const int index = state_.patterns().classes_of(source).front();
-  const Images& images = state_.patterns().images_of(source);
-  const std::vector<int> running = state_.classes().running_members(index);
-  const auto is_other = [&](int number) { return std::ranges::count(others, images.of(number)) > 0; };
+  const Images& images = state_.patterns().images_of(flows.source);
+  const int in_image = flows.ring != nullptr ? static_cast<int>(flows.ring->devices().size()) : 1;
+  const auto is_other = [&](int number) {
+    return std::ranges::any_of(others, [&](int one) { return one / in_image == images.of(number); });
+  };
+  const std::vector<int>& classes = state_.patterns().classes_of(flows.source);
+  const std::vector<int> running =
+      classes.empty() ? std::vector<int>() : state_.classes().running_members(classes.front());
+  if (flows.ring != nullptr && std::ranges::all_of(running, is_other)) return give_up(*flows.ring);
+  const int index = classes.front();
   std::vector<std::uint32_t> parts;
   for (const int number : running) parts.push_back(is_other(number) ? 1 : 0);
   const auto worker = [&](auto found) { return state_.classes().members(index)[static_cast<std::size_t>(*found)]; };

@@ -48,6 +48,7 @@ struct CallFlows {
   int pattern = -1;
   int initiator = 0;                               // which of the images that start them together this is
   int initiators = 1;                              // how many start them
+  const CollectiveGroup* ring = nullptr;           // whose members start them, those of each image: all send
   std::vector<std::pair<double, double>> sizes{};  // bytes and bound by colour
 };
 
@@ -63,9 +64,9 @@ class RunSymmetry {
   // How many calls of equal groups one call of this group represents.
   int calls_of(const CollectiveGroup& group) { return role_of(group).calls; }
 
-  // `planned` returns the flows of the call between devices that are so many places after those of the group: none for
-  // the group itself, then for each group of images of its devices.
-  using Planned = std::function<std::vector<PlannedFlow>(int places_further)>;
+  // `planned` returns the flows of the call if it were one between these devices, by rank: those of the group, then
+  // those of each group of images.
+  using Planned = std::function<std::vector<PlannedFlow>(std::span<const SimDevice* const> devices)>;
   CallFlows flows_of(const CollectiveGroup& group, const Planned& planned, const FlowPatterns::Routes& route);
   // Starts the flows and calls `then` when all have ended. Needs at least one flow, and at least one byte for each.
   void start(const CallFlows& flows, Then then);
@@ -120,6 +121,12 @@ class RunSymmetry {
 
   const Role& role_of(const CollectiveGroup& group);
   Role find_role(const CollectiveGroup& group);
+  Role role_in_ring(const CollectiveGroup& pair);
+  // Returns the members of each group of images, by rank: of a pair in a ring, those of each pair.
+  std::vector<std::vector<const SimDevice*>> equal_groups(const CollectiveGroup& group, const Images& parts) const;
+  void set_initiators_in_ring(const CollectiveGroup& pair, const Role& role, CallFlows& flows) const;
+  // Ends the run; in the next one, other members of the ring run as well.
+  void give_up(const CollectiveGroup& ring);
   // Returns the groups of images of its devices into which blocks fall: one if they are all in it. Gives up these
   // blocks of devices where groups do not divide them equally.
   Images parts_of(const CollectiveGroup& group);
@@ -127,7 +134,7 @@ class RunSymmetry {
   // Moves bytes from `from` to `to`, and between as many more pairs of nodes.
   using Ends = std::pair<NodeIndex, NodeIndex>;
   void copy_along(const SimDevice& device, std::span<const Ends> ways, double bytes, bool with_latency, Then then);
-  int number_of_source(const CollectiveGroup& group, const Role& role);
+  int number_of_source(const CollectiveGroup& group, const Role& role, int ring_step = 0);
   void start_new(Source& source, std::uint64_t number, const CallFlows& flows, Then then);
   void show_all();
   void show(Source& source, std::uint64_t number);
@@ -139,8 +146,8 @@ class RunSymmetry {
 
   // The records of each running worker, in their order.
   using RecordsOf = std::map<int, std::vector<const Record*>>;
-  // Splits the classes of a source, some of whose initiators did not do the same as the others.
-  void differ(int source, const std::vector<int>& others, const std::string& what);
+  // Splits the classes of a source, some of whose initiators (`others`) did not do the same as those left.
+  void differ(const CallFlows& flows, const std::vector<int>& others, const std::string& what);
   // Splits classes whose running members have different records. Returns whether there are any.
   bool split_by_records(const Timeline& timeline);
   std::vector<std::uint32_t> parts_by_records(int index, const RecordsOf& records, std::string& why) const;
