@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "scenarios/job/job.h"
 #include "tests/scenarios/running.h"
@@ -22,16 +24,17 @@ struct AlikeJob {
   int workers = 1, per_worker = 8;
   std::string model = "gpt";
   int machines = 0;  // 0: as many as workers
+  int layers = 8;
 
   std::string text() const {
     return fmt::format(
         "name: alike\n"
-        "workload: {{kind: layers, model: {}, sizes: {{layers: 8, hidden: 2048, heads: 16, tokens: 1024}}, "
+        "workload: {{kind: layers, model: {}, sizes: {{layers: {}, hidden: 2048, heads: 16, tokens: 1024}}, "
         "dtype: bf16, {}}}\n"
         "strategy: {}\nengine: {{name: sim, steady_state: off}}\n"
         "topology: {{cluster: {{node: {}, workers: {}{}}}}}\n"
         "devices: {{type: gpu, workers: {}, per_worker: {}}}\nsteps: 2\nwarmup_steps: 1\n",
-        model, workload, strategy, machine, machines > 0 ? machines : workers, cluster, workers, per_worker);
+        model, layers, workload, strategy, machine, machines > 0 ? machines : workers, cluster, workers, per_worker);
   }
 };
 
@@ -62,27 +65,33 @@ CallTimes calls_of(const Summary& summary) {
 
 // Dates of single ops may move by the last nanosecond; when a receive begins to wait, by launches.
 constexpr Nanoseconds kRoundingOfOps = 4;
+constexpr Nanoseconds kOfLosses = 2'000;  // every replica brings its own to the host
 constexpr double kOfParts = 6e-3;
 
-// Expects the same figures from both, from fewer devices in one of them.
-void expect_equal_figures(const AlikeJob& job, std::size_t fewer, Nanoseconds rounding = kRoundingOfOps) {
+// Expects the same figures from both, from fewer devices in one of them (0: that is not known). Returns by how many
+// times as few.
+std::size_t expect_equal_figures(const AlikeJob& job, std::size_t fewer, Nanoseconds rounding = kRoundingOfOps) {
   SCOPED_TRACE(job.text());
   const Scenario scenario = read_scenario(job.text());
   const RunResult all = run_scenario(scenario, {.measures_scaling = false});
   const RunResult some = run_scenario(scenario, {.measures_scaling = false, .only_report = true});
-  EXPECT_EQ(gpus_with_records(some.timeline) * fewer, gpus_with_records(all.timeline));
+  const std::size_t found = gpus_with_records(all.timeline) / gpus_with_records(some.timeline);
+  if (fewer > 0) {
+    EXPECT_EQ(found, fewer);
+  }
   const Summary &mine = some.report.summary, &theirs = all.report.summary;
   EXPECT_NEAR(mine.step_time.mean, theirs.step_time.mean, rounding);
   for (const StepPart& part : step_figures()) {
     EXPECT_NEAR(mine.per_step.*part.time, theirs.per_step.*part.time, kOfParts * theirs.step_time.mean) << part.name;
   }
   const CallTimes calls = calls_of(mine), all_calls = calls_of(theirs);
-  ASSERT_EQ(calls.size(), all_calls.size());
+  EXPECT_EQ(calls.size(), all_calls.size());
   for (const auto& [key, call] : all_calls) {
-    const auto found = calls.find(key);
-    ASSERT_NE(found, calls.end()) << std::get<0>(key) << " " << std::get<2>(key);
-    EXPECT_EQ(found->second.first, call.first) << std::get<0>(key) << " " << std::get<2>(key);
-    EXPECT_NEAR(found->second.second, call.second, kRoundingOfOps) << std::get<0>(key) << " " << std::get<2>(key);
+    const std::string name = fmt::format("{} {}", std::get<0>(key), std::get<2>(key));
+    const auto known = calls.find(key);
+    const auto [count, time] = known != calls.end() ? known->second : std::pair<double, Nanoseconds>();
+    EXPECT_EQ(count, call.first) << name;
+    EXPECT_NEAR(time, call.second, kRoundingOfOps) << name;
   }
   std::int64_t of_some = 0, of_all = 0;
   for (const RankWaiting& rank : mine.ranks) of_some += rank.devices;
@@ -92,12 +101,21 @@ void expect_equal_figures(const AlikeJob& job, std::size_t fewer, Nanoseconds ro
   for (const LinkUse& link : some.timeline.links) bytes += link.bytes;
   for (const LinkUse& link : all.timeline.links) of_all_bytes += link.bytes;
   EXPECT_NEAR(bytes, of_all_bytes, 1e-6 * of_all_bytes);
+  return found;
 }
 
 TEST(AlikeDevices, TensorParallelNeighboursOnOneMachine) {
   expect_equal_figures({}, 4);
   expect_equal_figures({.strategy = "{name: tensor_parallel}", .workload = "batch: 4"}, 8);
-  expect_equal_figures({.strategy = "{name: mesh, data: 2, tensor: 4}", .workload = "batch: 8, optimizer: adam"}, 4);
+}
+
+TEST(AlikeDevices, TensorParallelNeighboursInReplicasThatAreNeighbours) {
+  expect_equal_figures({.strategy = "{name: mesh, data: 2, tensor: 4}", .workload = "batch: 8, optimizer: adam"}, 8,
+                       kOfLosses);
+  expect_equal_figures({.strategy = "{name: mesh, data: 4, tensor: 2, pipeline: 2, micro_batches: 2}",
+                        .workload = "batch: 8, optimizer: adam",
+                        .workers = 2},
+                       8, kOfLosses);
 }
 
 TEST(AlikeDevices, OnMachinesWithTwoGpusForEachSwitchOfPcie) {
@@ -128,36 +146,49 @@ TEST(AlikeDevices, SequencesThatMachinesDivide) {
                        8);
 }
 
-TEST(AlikeDevices, TensorParallelNeighboursThatPassPiecesOn) {
-  for (const char* exchange : {"ring", "all_to_all"}) {
-    expect_equal_figures(
-        {.strategy = std::string("{name: mesh, data: 2, context: 4, tensor: 4, micro_batches: 2, context_exchange: ") +
-                     exchange + "}",
-         .workload = "batch: 8, sequence_parallel: true",
-         .workers = 4},
-        4);
-  }
+TEST(AlikeDevices, SequencesThatPartsOfAWorkerDivide) {
+  const std::string mesh = "{name: mesh, data: 16, context: 2, tensor: 4, pipeline: 2, micro_batches: 2}";
+  expect_equal_figures({.strategy = mesh, .workload = "batch: 32, sequence_parallel: true", .workers = 32}, 8);
+  expect_equal_figures({.strategy = mesh,
+                        .workload = "batch: 32, sequence_parallel: true",
+                        .machine = "gb200-nvl72",
+                        .cluster = ", nvlink_domain: 16",
+                        .workers = 64,
+                        .per_worker = 4},
+                       4);
+}
+
+TEST(AlikeDevices, DevicesThatPassPiecesOn) {
+  const auto of = [](const std::string& mesh, const std::string& exchange, int workers) {
+    return AlikeJob{.strategy = "{name: mesh, " + mesh + ", micro_batches: 2, context_exchange: " + exchange + "}",
+                    .workload = "batch: 16, sequence_parallel: true",
+                    .workers = workers};
+  };
+  expect_equal_figures(of("data: 2, context: 4, tensor: 4", "all_to_all", 4), 8);
+  expect_equal_figures(of("data: 4, context: 2, tensor: 4", "ring", 4), 8);  // rings in a worker
+  expect_equal_figures(of("data: 2, context: 4, tensor: 2", "ring", 2), 8);
+  expect_equal_figures(of("data: 2, context: 4, tensor: 4", "ring", 4), 4);  // half of a ring in each
+  expect_equal_figures(of("data: 2, context: 4, tensor: 8", "ring", 8), 8);  // a worker for each place
+  expect_equal_figures(of("data: 4, context: 2, tensor: 8, pipeline: 2", "ring", 16), 8);
 }
 
 TEST(AlikeDevices, TensorParallelNeighboursWithWholeExperts) {
-  for (const auto& [experts, fewer] : std::map<std::string, std::size_t>{{"8", 4}, {"2", 1}}) {
+  for (const auto& [experts, fewer] : std::map<std::string, std::size_t>{{"8", 8}, {"2", 1}}) {
     expect_equal_figures({.strategy = "{name: mesh, data: 4, tensor: 4, expert_tensor: 1, expert: " + experts + "}",
                           .workload = "batch: 8, sequence_parallel: true",
                           .workers = 2,
                           .model = "mixtral"},
-                         fewer);
+                         fewer, kOfLosses);
   }
 }
 
 TEST(AlikeDevices, ReplicasWithoutTensorParallelism) {
-  constexpr Nanoseconds kOfLosses = 2'000;  // every replica brings its own to the host
   expect_equal_figures({.strategy = "{name: fully_sharded}", .workload = "batch: 64", .workers = 4}, 8, kOfLosses);
   expect_equal_figures({.strategy = "{name: mesh, data: 8, expert: 8}", .workload = "batch: 8", .model = "mixtral"}, 8,
                        kOfLosses);
 }
 
 TEST(AlikeDevices, WorkersThatShareAMachine) {
-  constexpr Nanoseconds kOfLosses = 2'000;
   expect_equal_figures({.strategy = "{name: fully_sharded}", .workers = 2, .per_worker = 4, .machines = 1}, 1,
                        kOfLosses);
   expect_equal_figures({.strategy = "{name: mesh, data: 2, tensor: 4}", .workers = 2, .per_worker = 4, .machines = 1},
@@ -172,6 +203,51 @@ TEST(AlikeDevices, AllWorkWhereTheirLinksOrPartsDiffer) {
                        1);
 }
 
+AlikeJob random_mesh(int seed) {
+  std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
+  const auto of = [&random](const auto& choices) { return choices[random() % std::size(choices)]; };
+  AlikeJob job;
+  job.machine = of(std::vector<std::string>{"hgx-h100", "dgx-a100", "gb200-nvl72", "mi300x-8gpu", "l40s-8gpu"});
+  job.per_worker = job.machine == "gb200-nvl72" ? 4 : 8;
+  job.workers = of(std::vector{1, 2, 4, 6, 8, 12, 16});
+  job.cluster =
+      of(std::vector<std::string>{"", "", ", fabric: {kind: rail, workers_per_leaf: 4, spines: 2}",
+                                  ", fabric: {kind: leaf_spine, workers_per_leaf: 2, spines: 2, oversubscription: 2}"});
+  int left = job.workers * job.per_worker;
+  const auto divide_by = [&](const std::vector<int>& sizes) {
+    const int size = of(sizes);
+    if (left % size != 0) return 1;
+    left /= size;
+    return size;
+  };
+  const int tensor = divide_by({1, 2, 4, 8}), context = divide_by({1, 2, 4}), pipeline = divide_by({1, 2});
+  job.strategy = fmt::format("{{name: mesh, data: {}, tensor: {}, context: {}, pipeline: {}, micro_batches: 2", left,
+                             tensor, context, pipeline);
+  if (context > 1) {
+    std::vector<std::string> exchanges = {"all_gather", "ring"};
+    if (tensor * context <= 8) exchanges.emplace_back("all_to_all");  // it divides heads
+    job.strategy += ", context_exchange: " + of(exchanges);
+  }
+  if (left * context % 2 == 0 && of(std::vector{0, 1}) == 1) {
+    job.model = "mixtral";
+    job.strategy += ", expert: 2";
+  }
+  if (of(std::vector{0, 1}) == 1) job.strategy += ", distributed_optimizer: true";
+  job.strategy += "}";
+  job.workload = fmt::format("batch: {}, optimizer: adam, sequence_parallel: {}", 4 * left, tensor > 1);
+  job.layers = 4;
+  return job;
+}
+
+class RandomAlikeDevices : public testing::TestWithParam<int> {};
+
+TEST_P(RandomAlikeDevices, EndWithTheFiguresOfAll) {
+  const std::size_t fewer = expect_equal_figures(random_mesh(GetParam()), 0, kOfLosses);
+  RecordProperty("fewer", static_cast<int>(fewer));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomAlikeDevices, testing::Range(1, 41));
+
 TEST(AlikeDevices, AJobSaysHowMany) {
   const auto of = [](const AlikeJob& job) {
     const Scenario scenario = read_scenario(job.text());
@@ -182,8 +258,13 @@ TEST(AlikeDevices, AJobSaysHowMany) {
   EXPECT_EQ(of({.strategy = "{name: mesh, tensor: 8, data: 2}", .workers = 4, .per_worker = 4}), 4);
   EXPECT_EQ(of({.strategy = "{name: mesh, data: 8}"}), 8);
   EXPECT_EQ(of({.strategy = "{name: mesh, data: 2, context: 4}", .workload = "batch: 4"}), 4);
-  EXPECT_EQ(of({.strategy = "{name: mesh, data: 2, context: 4, context_exchange: ring}", .workload = "batch: 4"}), 1)
-      << "neighbours send to each other";
+  EXPECT_EQ(of({.strategy = "{name: mesh, data: 2, context: 4, context_exchange: ring}", .workload = "batch: 4"}), 4);
+  EXPECT_EQ(of({.strategy = "{name: mesh, data: 2, context: 8, context_exchange: ring}",
+                .workload = "batch: 4",
+                .workers = 4,
+                .per_worker = 4}),
+            1)
+      << "some send to neighbours, others to other workers";
   EXPECT_EQ(of({.strategy = "{name: mesh, pipeline: 8, micro_batches: 8}"}), 1);
   EXPECT_EQ(of({.strategy = "{name: fully_sharded}"}), 8);
   EXPECT_EQ(of({.strategy = "{name: fully_sharded}", .workload = "batch: 33"}), 1) << "unequal shares";
