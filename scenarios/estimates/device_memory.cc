@@ -77,13 +77,12 @@ class MemoryModel {
  private:
   static std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 
-  // Moments are kept in f32 or a more precise type. If there are moments, parameters of two bytes have a copy in f32.
-  // Parameters of more bytes have a copy of two bytes if the layers compute in such a type.
+  // Moments are kept in f32 or a more precise type, unless the workload names one. If there are moments, parameters of
+  // two bytes have a copy in f32. Parameters of more bytes have a copy of two bytes if the layers compute in such a
+  // type.
   std::int64_t optimizer_bytes(DType parameter_type) const {
     const std::int64_t precise = std::max<std::int64_t>(4, bytes_of(parameter_type));
-    std::int64_t bytes = layers_.optimizer == Optimizer::sgd        ? 0
-                         : layers_.optimizer == Optimizer::momentum ? precise
-                                                                    : 2 * precise;
+    std::int64_t bytes = layers_.moments.bytes(layers_.optimizer, precise);
     if (bytes_of(parameter_type) == 2 && bytes > 0) bytes += precise;
     return bytes + copy_bytes(parameter_type);
   }

@@ -31,7 +31,9 @@ const std::vector<Section>& sections() {
        {"bucket_size", "data_parallel_sharding_strategy", "fp8_param_gather", "grad_reduce_in_fp32",
         "num_distributed_optimizer_instances", "overlap_grad_reduce", "overlap_param_gather",
         "use_distributed_optimizer", "use_megatron_fsdp"}},
-      {"optimizer", {"optimizer", "optimizer_cpu_offload", "optimizer_offload_fraction"}},
+      {"optimizer",
+       {"optimizer", "optimizer_cpu_offload", "optimizer_offload_fraction", "use_precision_aware_optimizer",
+        "main_params_dtype", "exp_avg_dtype", "exp_avg_sq_dtype"}},
       {"train", {"global_batch_size", "micro_batch_size"}},
       {"comm_overlap", {"tp_comm_overlap", "overlap_moe_expert_parallel_comm", "delay_wgrad_compute"}}};
   return kSections;

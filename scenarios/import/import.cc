@@ -138,13 +138,18 @@ YamlMap megatron_workload(const MegatronJob& job, const MeshSizes& sizes, const 
   const std::string dtype = options.dtype.empty() ? job.dtype : options.dtype;
   workload.set("batch", sizes.batch).set("dtype", dtype);
   if (job.dtype != "f32" && job.reduces_in_f32) workload.set("parameter_dtype", "f32");
-  if (const std::string precision = precision_of(job, options); !precision.empty()) {
-    YamlMap types = YamlMap().set("compute", precision);
-    if (precision == job.precision && !job.recipe.empty()) types.set("recipe", job.recipe);
-    if (job.gathers_quantised && precision != "nvfp4") types.set("gather", "fp8");
+  const std::string precision = precision_of(job, options);
+  const std::string optimizer = options.optimizer.empty() ? job.optimizer : options.optimizer;
+  const bool has_moments = !job.moments.empty() && (optimizer == "adam" || optimizer == "lamb");
+  if (!precision.empty() || has_moments) {
+    YamlMap types;
+    if (!precision.empty()) types.set("compute", precision);
+    if (!precision.empty() && precision == job.precision && !job.recipe.empty()) types.set("recipe", job.recipe);
+    if (!precision.empty() && job.gathers_quantised && precision != "nvfp4") types.set("gather", "fp8");
+    if (has_moments) types.set("moments", job.moments);
     workload.set("precision", types);
   }
-  workload.set("optimizer", options.optimizer.empty() ? job.optimizer : options.optimizer);
+  workload.set("optimizer", optimizer);
   workload.set("bucket_bytes", job.bucket_bytes).set("overlap", job.overlap);
   if (!job.experts.dispatch.empty() || !job.experts.capacity.empty()) {
     YamlMap experts;

@@ -316,6 +316,7 @@ class MegatronReader {
     job_.scatter_gather = !flags_.is_on("no_scatter_gather_tensors_in_pipeline");
     job_.recompute = recomputation_of(flags_);
     job_.offload = offload_of(flags_, job_.shard_parameters, job_.left_out);
+    if (job_.optimizer == "adam") job_.moments = moment_types_of(flags_, job_.left_out);
     const std::string backend = flags_.text("attention_backend");
     const bool is_local = flags_.text("transformer_impl") == "local" && !flags_.is_on("use_flash_attn");
     job_.keeps_scores = backend == "unfused" || backend == "local" || (is_local && backend.empty());

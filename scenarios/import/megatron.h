@@ -36,6 +36,7 @@ struct MegatronJob {
   std::string precision{};  // "fp8", "mxfp8", "nvfp4"; empty: none
   std::string recipe{};     // of fp8
   bool gathers_quantised = false;
+  std::string moments{};  // the value of precision.moments, as YAML; empty: the usual one
   bool overlaps_products = false;
   bool fuses_loss = false;
   bool fuses_softmax = true;     // of scores that are kept

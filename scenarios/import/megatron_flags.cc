@@ -153,6 +153,7 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "cpu_offloading_*",
     "optimizer_cpu_offload",
     "optimizer_offload_fraction",
+    "use_precision_aware_optimizer",
     "use_custom_fsdp",
     "use_megatron_fsdp",
     "data_parallel_sharding_strategy",

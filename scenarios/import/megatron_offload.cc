@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <initializer_list>
 
 namespace tandem {
 namespace {
@@ -18,7 +20,46 @@ std::string share_of(const Flags& flags, std::string_view name, const std::strin
   return share > 0 ? fmt::format("{}", share) : "";
 }
 
+// Returns a type by its name here. Megatron-LM takes fp32, fp16, bf16 and fp8; printed arguments and configurations
+// have PyTorch's names, and bytes for fp8.
+std::string moment_type(const Flags& flags, std::string_view name) {
+  std::string text = flags.text(name, "fp32");
+  text.erase(0, text.rfind('.') + 1);
+  const auto is = [&text](std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), text) != words.end();
+  };
+  if (is({"fp32", "float32"})) return "f32";
+  if (is({"bf16", "bfloat16"})) return "bf16";
+  if (is({"fp16", "float16"})) return "f16";
+  if (is({"fp8", "uint8"})) return "fp8";
+  flags.fail(name, fmt::format("must be fp32, fp16, bf16 or fp8, found '{}'", text));
+}
+
 }  // namespace
+
+// Facts from megatron/training/arguments.py, megatron/core/optimizer/optimizer_config.py, and Transformer Engine's
+// transformer_engine/pytorch/optimizers/fused_adam.py.
+std::string moment_types_of(const Flags& flags, std::vector<std::string>& left_out) {
+  const std::string first = moment_type(flags, "exp_avg_dtype"), second = moment_type(flags, "exp_avg_sq_dtype");
+  if (!flags.is_on("use_precision_aware_optimizer")) {
+    if (first == "f32" && second == "f32") return "";
+    left_out.emplace_back(
+        "--exp-avg-dtype, --exp-avg-sq-dtype: moments are f32 without --use-precision-aware-optimizer");
+    return "";
+  }
+  if (!flags.text("main_params_dtype", "fp32").ends_with("32")) {
+    left_out.emplace_back("--main-params-dtype: copies of parameters are f32");
+  } else {
+    left_out.emplace_back(
+        "--use-precision-aware-optimizer: copies of parameters are whole, also where Transformer Engine keeps only the "
+        "bits that bf16 lacks");
+  }
+  if (first == "f32" && second == "f32") return "";
+  left_out.emplace_back(
+      "--exp-avg-dtype, --exp-avg-sq-dtype: moments are updated in their types, without Transformer Engine's copies in "
+      "f32");
+  return first == second ? first : fmt::format("{{first: {}, second: {}}}", first, second);
+}
 
 // Megatron-LM offloads the whole optimizer unless --optimizer-offload-fraction says less
 // (megatron/training/arguments.py).

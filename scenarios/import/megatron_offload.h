@@ -1,4 +1,4 @@
-// What Megatron-LM keeps on the host.
+// What Megatron-LM keeps on the host, and in which types it keeps the optimizer's moments.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,9 @@ struct MegatronOffload {
 
 // Adds to `left_out` what of it a scenario does not have. `has_pieces`: parameters are divided among replicas.
 MegatronOffload offload_of(const Flags& flags, bool has_pieces, std::vector<std::string>& left_out);
+
+// Returns the value of `workload.precision.moments` for Adam, as YAML; empty: the usual one. Adds to `left_out` what of
+// it a scenario does not have. Throws InputError for words that are no type of moments.
+std::string moment_types_of(const Flags& flags, std::vector<std::string>& left_out);
 
 }  // namespace tandem

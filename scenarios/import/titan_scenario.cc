@@ -126,10 +126,13 @@ class TitanScenario {
     workload.set("stack", stack.set("fusion", job_.compiles ? "compiled" : "none").set("attention", "flash"));
     workload.set("batch", sizes_.batch).set("dtype", computes_f32() ? "f32" : "bf16");
     if (job_.keeps_f32 && !computes_f32()) workload.set("parameter_dtype", "f32");
-    if (!job_.precision.empty() && !computes_f32()) {
-      YamlMap types = YamlMap().set("compute", job_.precision);
-      if (!job_.recipe.empty()) types.set("recipe", job_.recipe);
-      if (job_.gathers_fp8) types.set("gather", "fp8");
+    const bool is_quantised = !job_.precision.empty() && !computes_f32();
+    if (is_quantised || job_.keeps_bf16_moments) {
+      YamlMap types;
+      if (is_quantised) types.set("compute", job_.precision);
+      if (is_quantised && !job_.recipe.empty()) types.set("recipe", job_.recipe);
+      if (is_quantised && job_.gathers_fp8) types.set("gather", "fp8");
+      if (job_.keeps_bf16_moments) types.set("moments", "bf16");
       workload.set("precision", types);
     }
     workload.set("optimizer", "adam");

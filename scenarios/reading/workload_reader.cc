@@ -159,9 +159,38 @@ void check_quantised(const YamlReader& compute, const LayersSettings& layers) {
   }
 }
 
+// Reads one type for all of the optimizer's moments, or one for each.
+void read_moments(const YamlReader& value, LayersSettings& layers) {
+  if (!value) return;
+  if (layers.learning) {
+    return value.error("is for layers that are not computed: real moments have the type of their parameters");
+  }
+  if (layers.optimizer == Optimizer::sgd) return value.error("optimizer sgd keeps none; momentum, adam and lamb do");
+  const auto type = [](const YamlReader& word) -> std::optional<DType> {
+    if (!word) return std::nullopt;
+    return word.one_of<DType>({{"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}, {"fp8", DType::fp8}});
+  };
+  if (!value.is_map()) {
+    layers.moments.first = layers.moments.second = type(value);
+    return;
+  }
+  const YamlReader first = value.optional("first"), second = value.optional("second");
+  layers.moments = {.first = type(first), .second = type(second)};
+  if (!first && !second) value.error("needs a type for all moments, or first, second or both");
+  if (second && moments_of(layers.optimizer) == 1) second.error("optimizer momentum keeps one moment, the first");
+}
+
 void read_precision(const YamlReader& map, LayersSettings& layers) {
   if (!map) return;
-  const YamlReader compute = map.required("compute");
+  const YamlReader compute = map.optional("compute"), moments = map.optional("moments");
+  read_moments(moments, layers);
+  if (!compute) {
+    for (const char* key : {"recipe", "gather"}) {
+      if (map.has(key)) return map.optional(key).error("is for operands that are quantised (compute)");
+    }
+    if (map.is_map() && !moments) map.error("needs compute, moments or both");
+    return;
+  }
   layers.quantised = compute.one_of<Quantised>(
       {{"fp8", Quantised::fp8}, {"mxfp8", Quantised::mxfp8}, {"nvfp4", Quantised::nvfp4}}, Quantised::none);
   const YamlReader recipe = map.optional("recipe");

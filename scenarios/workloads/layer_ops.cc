@@ -151,8 +151,11 @@ void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, 
 
 namespace {
 
+constexpr std::int64_t kUsualMoment = 4;  // bytes
+
 // Returns the bytes that an update moves for each parameter, including plain SGD's three passes; 0 for SGD itself. Adam
-// and LAMB read the gradients once more for their norms; LAMB also reads parameters and updates for theirs.
+// and LAMB read the gradients once more for their norms; LAMB also reads parameters and updates for theirs. Moments are
+// in f32.
 double update_bytes(Optimizer optimizer, bool is_half) {
   switch (optimizer) {
     case Optimizer::sgd:
@@ -214,8 +217,11 @@ LayerKernel accumulation(std::int64_t parameters, DType stored) {
           .bytes = kPasses * static_cast<double>(parameters) * static_cast<double>(size_of(stored))};
 }
 
-LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType used, DType stored) {
-  const double bytes = update_bytes(optimizer, size_of(used) == 2) - 3 * static_cast<double>(size_of(stored));
+LayerKernel optimizer_state(const TrainingSettings& settings, std::int64_t parameters) {
+  const Optimizer optimizer = settings.optimizer;
+  const std::int64_t more = settings.moments.bytes(optimizer, kUsualMoment) - kUsualMoment * moments_of(optimizer);
+  const double bytes = update_bytes(optimizer, size_of(settings.storage()) == 2) + 2 * static_cast<double>(more) -
+                       3 * static_cast<double>(size_of(settings.parameter_type()));
   return {.name = "optimizer state", .bytes = std::max(0.0, bytes) * static_cast<double>(parameters)};
 }
 

@@ -58,8 +58,8 @@ void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, 
                    Category category = Category::compute);
 
 // Returns the memory traffic of an optimizer for `parameters` besides the three passes of plain SGD: its moments, and
-// where parameters are used in half precision, their copies.
-LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType used, DType stored);
+// where parameters are used in half precision, their copies. Moments are read and written in their types.
+LayerKernel optimizer_state(const TrainingSettings& settings, std::int64_t parameters);
 
 // Returns the kernel that quantises elements of `from`: usually with a second copy for the product that reads them
 // transposed.

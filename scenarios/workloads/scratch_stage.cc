@@ -331,9 +331,7 @@ void ScratchStage::update(const Tensor& parameters, const Tensor& gradients, std
 void ScratchStage::finish_update(std::int64_t parameters, const Tensor& over) {
   const Tensor& to = over ? over : memory_->operands.result;
   const Tensor& from = over ? over : memory_->operands.left;
-  launch_memory(to.device().compute_stream(),
-                optimizer_state(settings_.optimizer, parameters, settings_.storage(), settings_.parameter_type()), to,
-                from, Category::update);
+  launch_memory(to.device().compute_stream(), optimizer_state(settings_, parameters), to, from, Category::update);
 }
 
 void ScratchStage::accumulate(std::int64_t parameters, std::span<const Tensor> /*sums*/,

@@ -14,6 +14,26 @@ namespace tandem {
 // Decides what an update reads and writes besides parameters and gradients: a momentum, or two moments.
 enum class Optimizer : std::uint8_t { sgd, momentum, adam, lamb };
 
+// Returns how many moments an optimizer keeps of each parameter.
+constexpr int moments_of(Optimizer optimizer) {
+  if (optimizer == Optimizer::sgd) return 0;
+  return optimizer == Optimizer::momentum ? 1 : 2;
+}
+
+// The types in which moments are kept; empty: f32, or the type of the parameters where that is more precise.
+struct MomentTypes {
+  std::optional<DType> first{}, second{};
+
+  // Returns the bytes of an optimizer's moments of one parameter, where one without a type has `usual` bytes.
+  std::int64_t bytes(Optimizer optimizer, std::int64_t usual) const {
+    const auto of = [usual](std::optional<DType> type) {
+      return type ? static_cast<std::int64_t>(size_of(*type)) : usual;
+    };
+    const int count = moments_of(optimizer);
+    return (count > 0 ? of(first) : 0) + (count > 1 ? of(second) : 0);
+  }
+};
+
 // The types to which the operands of products with weights of repeated groups are quantised; their results, attention
 // and the loss keep `dtype`. fp8: scales as the recipe says. mxfp8 and nvfp4: one for every 32 and every 16 elements.
 enum class Quantised : std::uint8_t { none, fp8, mxfp8, nvfp4 };
@@ -32,6 +52,7 @@ struct TrainingSettings {
   bool gathers_quantised = false;
   std::optional<DType> parameter_dtype{};  // of parameters and gradients; empty: dtype
   Optimizer optimizer = Optimizer::sgd;
+  MomentTypes moments{};
   std::int64_t bucket_bytes = 25'000'000;  // gradients that are reduced together
   bool overlap = true;                     // reduce a bucket while the backward pass goes on
   bool overlap_tensor = true;              // sum gradients of inputs while those of weights are computed

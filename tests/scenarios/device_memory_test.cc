@@ -212,6 +212,24 @@ TEST(DeviceMemory, FollowsTheOptimizerAndTheTypes) {
   EXPECT_EQ(optimizer("momentum"), 8 * kParameters);
 }
 
+TEST(DeviceMemory, HasMomentsInTheirTypes) {
+  const auto optimizer = [](const std::string& moments, const std::string& strategy = "{name: mirrored}",
+                            const std::string& more = "") {
+    return memory_need(gpt(strategy, "", ", precision: {moments: " + moments + "}" + more))->optimizer;
+  };
+  EXPECT_EQ(optimizer("f32"), 12 * kParameters) << "with a copy of the parameters in f32";
+  EXPECT_EQ(optimizer("bf16"), (2 + 2 + 4) * kParameters);
+  EXPECT_EQ(optimizer("{first: fp8, second: f16}"), (1 + 2 + 4) * kParameters);
+  EXPECT_EQ(optimizer("{second: bf16}"), (4 + 2 + 4) * kParameters);
+  EXPECT_EQ(optimizer("bf16", "{name: mirrored}", ", parameter_dtype: f64"), (2 + 2 + 2) * kParameters);
+  EXPECT_EQ(optimizer("bf16", "{name: fully_sharded}"), 8 * kParameters / 8);
+  EXPECT_EQ(optimizer("bf16", "{name: mesh, data: 8, distributed_optimizer: true}"), 8 * kParameters / 8);
+  EXPECT_EQ(optimizer("bf16", "{name: mesh, data: 8}", ", offload: {optimizer: 0.5}"), 4 * kParameters);
+  Scenario momentum = gpt("{name: mirrored}", "", ", precision: {moments: bf16}");
+  std::get<LayersSettings>(momentum.workload.kind).optimizer = Optimizer::momentum;
+  EXPECT_EQ(memory_need(momentum)->optimizer, (2 + 4) * kParameters);
+}
+
 TEST(DeviceMemory, OfFullyShardedDevicesIsAPartOfIt) {
   const MemoryNeed need = *memory_need(gpt("{name: fully_sharded}"));
   EXPECT_EQ(need.parameters, 2 * kParameters / 8);

@@ -150,6 +150,26 @@ TEST(Offload, OfTheOptimizerIsUpdatedAtTheRateOfTheHost) {
   EXPECT_GT(mean_step_of(run_offloading(half)), mean_step_of(run_offloading(none)));
 }
 
+TEST(Offload, OfMomentsInFewerBitsMovesTheBytesThatTheyHave) {
+  const auto updated = [](const std::string& moments, const std::string& offload) {
+    const std::string text = offload + (moments.empty() ? "" : ", precision: {moments: " + moments + "}");
+    const RunResult result = run_offloading(offloading_gpt(text, "{name: mesh, data: 2}", "24GB/s", 2));
+    double bytes = 0;
+    for (const Record& record : result.timeline.records) {
+      const bool is_update = record.kind == RecordKind::op && record.category == Category::update;
+      if (is_update && record.step == 1) bytes += record.bytes;
+    }
+    return bytes;
+  };
+  for (const char* offload : {"{optimizer: 1}", "{optimizer: 0.5}"}) {
+    const double usual = updated("", offload), bf16 = updated("bf16", offload);
+    EXPECT_EQ(updated("f32", offload), usual);
+    // Of 42 bytes for each parameter, 16 are the moments': each is read and written.
+    EXPECT_NEAR((usual - bf16) / usual, 8.0 / 42, 0.001) << offload;
+    EXPECT_NEAR((usual - updated("{first: fp8, second: f16}", offload)) / usual, 10.0 / 42, 0.001) << offload;
+  }
+}
+
 // A device must not represent others, with which it shares the way to the host.
 TEST(Offload, TakesTheSameTimeInRunsThatOnlyReport) {
   const Scenario scenario = offloading_gpt("{activations: 2, optimizer: 0.2}", "{name: mesh, data: 4}", "24GB/s", 4);

@@ -85,6 +85,9 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"workload.precision.compute", {{"fp8", "nvfp4"}}},
       {"workload.precision.recipe", {{"blockwise"}}},  // hosts are slower here than what others add to kernels
       {"workload.precision.gather", {{"fp8"}}},
+      {"workload.precision.moments", {{"bf16"}}},
+      {"workload.precision.moments.first", {{"bf16"}}},
+      {"workload.precision.moments.second", {{"fp8"}}},
       {"workload.experts", {{}, is_map}},
       {"workload.experts.dispatch", {{"deepep", "hybridep"}}},
       {"workload.experts.capacity", {{"1.5"}}},

@@ -44,9 +44,10 @@ struct TitanJob {
   bool reduces_f32 = true;        // gradients of parameters that are divided
   bool sequence_parallel = true;  // with tensor
   bool compiles = false, overlaps_tensor = false, gathers_fp8 = false;
-  std::string precision{};  // "fp8", "mxfp8"; empty: none
-  std::string recipe{};     // of fp8; empty: a scale for each tensor
-  std::string again{};      // the value of activation_checkpointing; empty: none
+  bool keeps_bf16_moments = false;  // else as parameters
+  std::string precision{};          // "fp8", "mxfp8"; empty: none
+  std::string recipe{};             // of fp8; empty: a scale for each tensor
+  std::string again{};              // the value of activation_checkpointing; empty: none
   std::vector<std::string> left_out{};
 
   // Returns a key, or where the job does not have it the beginning of its file, as the place of a problem without a

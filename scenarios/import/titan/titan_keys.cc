@@ -10,7 +10,7 @@ namespace tandem {
 namespace {
 
 // Where a key matters.
-enum class Where : std::uint8_t { everywhere, tensor, pipeline, context, fp8, mxfp8, compiled };
+enum class Where : std::uint8_t { everywhere, tensor, pipeline, context, fp8, mxfp8, compiled, usual_moments };
 
 // A key that is named where its value is not the one that a scenario has. Facts from pytorch/torchtitan,
 // torchtitan/config/job_config.py and configs.py, and torchtitan/distributed/.
@@ -26,7 +26,8 @@ constexpr std::array kUnmodelled = {
     Unmodelled{"debug.detect_anomaly", kOff, "its checks take no time"},
     Unmodelled{"debug.batch_invariant", kOff, "slower kernels that give equal results"},
     Unmodelled{"optimizer.early_step_in_backward", kOff, "the optimizer follows the backward pass"},
-    Unmodelled{"optimizer.implementation", "fused", "the optimizer takes the time of fused kernels"},
+    Unmodelled{"optimizer.implementation", "fused", "the optimizer takes the time of fused kernels",
+               Where::usual_moments},
     Unmodelled{"experimental.custom_import", "", "what it changes is left out"},
     Unmodelled{"experimental.custom_args_module", "", "what it changes is left out"},
     Unmodelled{"fault_tolerance.enable", kOff, "replicas are not those of torchft, which may leave and return"},
@@ -130,6 +131,8 @@ bool matters(Where where, const TitanJob& job) {
       return job.precision == "mxfp8";
     case Where::compiled:
       return job.compiles;
+    case Where::usual_moments:
+      return !job.keeps_bf16_moments;
   }
   return true;
 }

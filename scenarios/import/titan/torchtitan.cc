@@ -98,6 +98,7 @@ class TitanReader {
     if (optimizer != "Adam" && optimizer != "AdamW") {
       leave_out(fmt::format("optimizer.name {}: it takes the time of AdamW", optimizer));
     }
+    job_.keeps_bf16_moments = values_.text("optimizer.implementation", "fused") == "fused_opt_states_bf16";
   }
 
   bool compiles_model() const {

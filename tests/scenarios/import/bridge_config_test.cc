@@ -69,6 +69,24 @@ TEST_F(BridgeConfig, WhatIsKeptOnTheHostIsRead) {
   EXPECT_EQ(offload.optimizer, 0.5);
 }
 
+// The types of PyTorch are maps there, as functions are.
+TEST_F(BridgeConfig, MomentsHaveTheTypesOfThePrecisionAwareOptimizer) {
+  const auto type = [](const std::string& name) { return "    _call_: false\n    _target_: torch." + name + "\n"; };
+  const auto text_with = [&](const std::string& is_aware) {
+    std::string text = config("");
+    text.replace(text.find("  optimizer: adam\n"), 0,
+                 "  use_precision_aware_optimizer: " + is_aware + "\n  exp_avg_dtype:\n" + type("bfloat16") +
+                     "  exp_avg_sq_dtype:\n" + type("float16") + "  main_params_dtype:\n" + type("float32"));
+    return text;
+  };
+  const Scenario imported = scenario_of(text_with("true"));
+  const MomentTypes& moments = std::get<LayersSettings>(imported.workload.kind).moments;
+  EXPECT_EQ(moments.first, DType::bf16);
+  EXPECT_EQ(moments.second, DType::f16);
+  EXPECT_THAT(imported.notes, Contains(HasSubstr("copies of parameters are whole")));
+  EXPECT_EQ(job_of(text_with("false")).moments, "");
+}
+
 TEST_F(BridgeConfig, ExpertsWindowsAndLayoutsAreThoseOfTheModel) {
   const MegatronJob job = job_of(config(
       "  num_moe_experts: 8\n  moe_router_topk: 2\n  moe_ffn_hidden_size: 16\n  expert_model_parallel_size: 4\n"

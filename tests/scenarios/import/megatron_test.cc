@@ -84,6 +84,38 @@ TEST_F(Megatron, WhatIsKeptOnTheHostIsRead) {
               HasSubstr("--optimizer-offload-fraction: must be a share from 0 to 1"));
 }
 
+TEST_F(Megatron, MomentsHaveTheTypesOfThePrecisionAwareOptimizer) {
+  const auto text = [](const std::string& flags) {
+    return "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 32 --num-attention-heads 4 "
+           "--seq-length 64 --max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
+           "--bf16 --use-distributed-optimizer " +
+           flags + "\n";
+  };
+  const std::string aware = "--use-precision-aware-optimizer ";
+  const auto moments = [&](const std::string& flags) { return job(text(flags)).moments; };
+  EXPECT_EQ(moments(""), "");
+  EXPECT_EQ(moments(aware), "");
+  EXPECT_EQ(moments(aware + "--exp-avg-dtype fp32"), "");
+  EXPECT_EQ(moments(aware + "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16"), "bf16");
+  EXPECT_EQ(moments(aware + "--exp-avg-dtype fp8 --exp-avg-sq-dtype fp16"), "{first: fp8, second: f16}");
+  EXPECT_EQ(moments(aware + "--optimizer sgd --exp-avg-dtype bf16"), "");
+  EXPECT_EQ(moments("--exp-avg-dtype bf16"), "");
+  EXPECT_THAT(job(text("--exp-avg-dtype bf16")).left_out,
+              testing::ElementsAre(HasSubstr("moments are f32 without --use-precision-aware-optimizer")));
+  EXPECT_THAT(job(text(aware + "--main-params-dtype fp16")).left_out,
+              testing::ElementsAre("--main-params-dtype: copies of parameters are f32"));
+  EXPECT_THAT(problem(text(aware + "--exp-avg-sq-dtype int8")),
+              HasSubstr("--exp-avg-sq-dtype: must be fp32, fp16, bf16 or fp8, found 'int8'"));
+  const std::string both = aware + "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16";
+  const auto layers = [&](const std::string& flags, const ImportChoices& options = {}) {
+    return std::get<LayersSettings>(scenario(text(flags), options).workload.kind);
+  };
+  EXPECT_EQ(layers(both).moments.second, DType::bf16);
+  EXPECT_EQ(layers(both + " --fp8-format hybrid").quantised, Quantised::fp8);
+  EXPECT_EQ(layers(both + " --fp8-format hybrid").moments.first, DType::bf16);
+  EXPECT_EQ(layers(both, {.optimizer = "sgd"}).moments.first, std::nullopt);
+}
+
 TEST_F(Megatron, WhatIsComputedAgainAndWhatIsShardedAreRead) {
   const auto with = [&](const std::string& flags) {
     return job(

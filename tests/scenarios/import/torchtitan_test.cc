@@ -240,6 +240,18 @@ TEST_F(Torchtitan, NamesWhatIsNotModelledWhereItMatters) {
               Contains("optimizer.implementation for-loop: the optimizer takes the time of fused kernels"));
 }
 
+TEST_F(Torchtitan, MomentsCanHaveFewerBitsThanParameters) {
+  const auto job = [&](const std::string& implementation) {
+    return config("", "", "[optimizer]\nimplementation = \"" + implementation + "\"\n");
+  };
+  const Scenario few = scenario(job("fused_opt_states_bf16"));
+  EXPECT_EQ(layers_of(few).moments.first, DType::bf16);
+  EXPECT_EQ(layers_of(few).moments.second, DType::bf16);
+  EXPECT_EQ(layers_of(few).quantised, Quantised::none);
+  EXPECT_THAT(few.notes, testing::Not(Contains(HasSubstr("optimizer.implementation"))));
+  EXPECT_EQ(layers_of(scenario(job("fused"))).moments.first, std::nullopt);
+}
+
 // As torchtitan's generate_llm_fqn_per_model_part divides them.
 TEST_F(Torchtitan, EmbeddingAndOutputCountAsLayersOfAStage) {
   const auto mesh = [&](const std::string& flavor, const std::string& more) {
