@@ -85,6 +85,7 @@ const std::vector<NamesOfPart>& names_of_flags() {
       {"strategy.distributed_optimizer", {"use_distributed_optimizer", "data_parallel_sharding_strategy"}},
       {"strategy.overlap_gather", {"overlap_param_gather"}},
       {"strategy.overlap_experts", {"overlap_moe_expert_parallel_comm"}},
+      {"strategy.overlap_shared_expert", {"moe_shared_expert_overlap"}},
       {"strategy.shard_parameters", {"data_parallel_sharding_strategy"}},
       {"strategy.replicate", {"num_distributed_optimizer_instances"}},
       {"topology.cluster.workers", {"nnodes", "num_nodes", "world_size"}},

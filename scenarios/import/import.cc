@@ -186,6 +186,7 @@ YamlMap megatron_mesh(const MegatronJob& job, const MeshSizes& sizes, const Impo
   if (job.distributed_optimizer) mesh.set("distributed_optimizer", true);
   if (job.overlap_gather) mesh.set("overlap_gather", true);
   if (job.overlaps_experts && sizes.micro_batches > 1) mesh.set("overlap_experts", true);
+  if (job.experts.overlaps_shared) mesh.set("overlap_shared_expert", true);
   if (job.shard_parameters) mesh.set("shard_parameters", true);
   if (job.replicate > 1) mesh.set("replicate", job.replicate);
   if (!job.scatter_gather) mesh.set("scatter_gather", false);

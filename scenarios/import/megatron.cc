@@ -85,7 +85,6 @@ class MegatronReader {
     if (value <= (1 << 24)) return value;
     flags_.fail(name, fmt::format("{} is more than any model has", value));
   }
-
   bool is_bert() const { return is_bert_; }
 
   void check_kind() {

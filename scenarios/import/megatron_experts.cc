@@ -53,6 +53,13 @@ MegatronExperts read_dispatched_experts(const Flags& flags, std::vector<std::str
                              experts.used_groups, used));
     }
   }
+  const bool has_shared = flags.number("moe_shared_expert_intermediate_size", 0) > 0;
+  const bool exchanges = flags.number("expert_model_parallel_size", 1) > 1;
+  experts.overlaps_shared = flags.is_on("moe_shared_expert_overlap") && has_shared && exchanges;
+  if (experts.overlaps_shared && flags.is_on("overlap_moe_expert_parallel_comm")) {
+    experts.overlaps_shared = false;
+    left_out.emplace_back("--moe-shared-expert-overlap: not with --overlap-moe-expert-parallel-comm, which hides more");
+  }
   experts.kernels = flags.is_on("use_transformer_engine_op_fuser") ? "fused"
                     : flags.is_on("moe_use_legacy_grouped_gemm")   ? "grouped"
                                                                    : "separate";

@@ -13,6 +13,7 @@ namespace tandem {
 struct MegatronExperts {
   std::string dispatch{}, capacity{}, kernels{};
   std::int64_t groups = 0, used_groups = 0;  // to which routing is limited; 0: it is not
+  bool overlaps_shared = false;              // a shared expert is computed beside exchanges
 };
 
 // Adds to `left_out` what is not modelled. Throws InputError for values that no dispatcher has.

@@ -16,7 +16,6 @@ using Reason = std::pair<std::string_view, std::string_view>;
 constexpr std::array kNotModelled = {
     Reason{"hierarchical_context_parallel_sizes", "see --cp-comm-type"},
     Reason{"distribute_saved_activations", "each device keeps its own activations"},
-    Reason{"moe_shared_expert_overlap", "nothing overlaps with the exchanges of tokens"},
     Reason{"moe_router_fusion", "the router is a product and a softmax"},
     Reason{"deterministic_mode", "slower kernels that give equal results"},
     Reason{"clip_grad", "the norm of the gradients takes no time"},
@@ -80,6 +79,7 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "moe_router_*",
     "moe_ffn_hidden_size",
     "moe_shared_expert_intermediate_size",
+    "moe_shared_expert_overlap",
     "moe_layer_freq",
     "window_size",
     "window_attn_skip_freq",

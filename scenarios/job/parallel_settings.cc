@@ -61,6 +61,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   options.overlap_gather = mesh.overlap_gather;
   options.shard_parameters = mesh.shard_parameters;
   options.overlap_experts = mesh.overlap_experts;
+  options.overlap_shared_expert = mesh.overlap_shared_expert;
   options.replicate = mesh.replicate;
   return options;
 }
@@ -82,7 +83,9 @@ Scenario one_replica_of(const Scenario& scenario, int replicas) {
   alone.strategy.mesh.replicate = 1;
   const MeshSettings& mesh = scenario.strategy.mesh;
   alone.strategy.mesh.expert = std::gcd(mesh.expert, mesh.context * (mesh.expert_tensor == 1 ? mesh.tensor : 1));
-  alone.strategy.mesh.overlap_experts = scenario.strategy.mesh.overlap_experts && alone.strategy.mesh.expert > 1;
+  const bool divides_experts = alone.strategy.mesh.expert > 1;
+  alone.strategy.mesh.overlap_experts = mesh.overlap_experts && divides_experts;
+  alone.strategy.mesh.overlap_shared_expert = mesh.overlap_shared_expert && divides_experts;
   alone.workload.batch = std::max(1, scenario.workload.batch / replicas);
   return alone;
 }

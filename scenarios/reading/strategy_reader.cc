@@ -79,6 +79,7 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   read_switch("overlap_gather", mesh.overlap_gather);
   read_switch("shard_parameters", mesh.shard_parameters);
   read_switch("overlap_experts", mesh.overlap_experts);
+  read_switch("overlap_shared_expert", mesh.overlap_shared_expert);
   read("replicate", kMostAlongAnAxis, sizes_are_given, mesh.replicate);
   if (mesh.overlap_gather && !mesh.distributed_optimizer) {
     map.optional("overlap_gather").error("is for `distributed_optimizer: true`, which gathers parameters");

@@ -92,6 +92,7 @@ struct MeshSettings {
   int expert_tensor = 0;                                                              // likewise
   bool scatter_gather = true, distributed_optimizer = false, overlap_gather = false;  // likewise
   bool shard_parameters = false, overlap_experts = false;                             // likewise
+  bool overlap_shared_expert = false;                                                 // likewise
   PipelineOrder order = PipelineOrder::one_forward_one_backward;                      // likewise
   int replicate = 1;                                                                  // likewise
 };

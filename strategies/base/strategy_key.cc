@@ -163,12 +163,29 @@ StrategyValues with_usual_values(const std::string& strategy, const std::vector<
 }
 
 const std::vector<std::string>& common_strategy_keys() {
-  static const std::vector<std::string> kKeys{
-      "name",           "placement",    "cross_device_ops", "num_packs",        "bytes_per_pack",
-      "micro_batches",  "stage_blocks", "virtual_stages",   "schedule",         "scatter_gather",
-      "overlap_gather", "replicate",    "overlap_experts",  "shard_parameters", "distributed_optimizer",
-      "data",           "tensor",       "pipeline",         "context",          "context_exchange",
-      "expert",         "expert_tensor"};
+  static const std::vector<std::string> kKeys{"name",
+                                              "placement",
+                                              "cross_device_ops",
+                                              "num_packs",
+                                              "bytes_per_pack",
+                                              "micro_batches",
+                                              "stage_blocks",
+                                              "virtual_stages",
+                                              "schedule",
+                                              "scatter_gather",
+                                              "overlap_gather",
+                                              "replicate",
+                                              "overlap_experts",
+                                              "shard_parameters",
+                                              "distributed_optimizer",
+                                              "data",
+                                              "tensor",
+                                              "pipeline",
+                                              "context",
+                                              "context_exchange",
+                                              "expert",
+                                              "expert_tensor",
+                                              "overlap_shared_expert"};
   return kKeys;
 }
 

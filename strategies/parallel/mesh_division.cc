@@ -10,6 +10,7 @@
 #include "strategies/parallel/layout/layer_division.h"
 #include "strategies/parallel/layout/nearest_sizes.h"
 #include "strategies/parallel/layout/range.h"
+#include "strategies/parallel/layout/shared_experts.h"
 #include "strategies/parallel/layout/zero_bubble_schedule.h"
 
 namespace tandem {
@@ -221,6 +222,7 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
   if (auto found = interleaving_problem(options)) return found;
   if (auto found = order_problem(request)) return found;
   if (auto found = overlap_problem(options)) return found;
+  if (auto found = shared_expert_problem(model, options)) return found;
   if (options.order != PipelineOrder::one_forward_one_backward && !has_passes_of_weights(schedule(0, options))) {
     return DivisionProblem{"strategy.schedule", "this strategy has an order of passes of its own"};
   }

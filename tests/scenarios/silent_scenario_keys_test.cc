@@ -116,6 +116,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"workload.activation_checkpointing", {{"true", "operations"}}},
       {"strategy.schedule", {{"zero_bubble"}}},
       {"strategy.overlap_experts", {{"true"}}},
+      {"strategy.overlap_shared_expert", {{"true"}}},
       {"strategy.shard_parameters", {{"true"}}},
       {"strategy.replicate", {{"2"}}},
       {"workload.activation_checkpointing.first", {{"1"}}},
@@ -270,6 +271,9 @@ std::map<std::string, std::string> scenarios() {
       {"mesh that divides experts",
        scenario("workload: {kind: layers, model: files/routed_experts.yaml, batch: 72, dtype: bf16}\n",
                 "name: mesh, data: 4, expert: 4, micro_batches: 2", kTwoNodes, "per_worker: 2")},
+      {"mesh that divides experts beside a shared one",
+       scenario("workload: {kind: layers, model: files/shared_expert.yaml, batch: 72, dtype: bf16}\n",
+                "name: mesh, data: 4, expert: 4", kTwoNodes, "per_worker: 2")},
       {"mesh that divides experts and rows",
        scenario("workload: {kind: layers, model: files/routed_experts.yaml, batch: 72, dtype: bf16, sequence_parallel: "
                 "true}\n",

@@ -39,6 +39,8 @@ struct ParallelOptions {
   PipelineOrder order = PipelineOrder::one_forward_one_backward;
   // Whether exchanges with experts in a forward pass are hidden by a backward pass, and the other way round.
   bool overlap_experts = false;
+  // Whether a shared expert is computed while tokens go to the other experts and come back.
+  bool overlap_shared_expert = false;
   std::int64_t batch = 1;  // rows of a step, for all replicas together
   // Whether each tensor-parallel device of a stage sends only its part of a matrix that all of them have, and the
   // devices of the next stage gather the parts; otherwise each sends the whole matrix.

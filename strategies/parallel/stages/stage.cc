@@ -92,6 +92,11 @@ void Stage::make_parts() {
     of_experts_.push_back(is_of_divided_experts);
   }
   recomputation_.emplace(parts_, settings_.recomputed);
+  if (!options_.overlap_shared_expert || model_.has_values()) return;
+  for (const SharedExpert& one : shared_experts(parts_)) {
+    for (std::size_t i = one.first; i < one.end; ++i) shared_experts_[i] = one;
+    shared_experts_[one.first_of_experts] = shared_experts_[one.last_of_experts] = one;
+  }
 }
 
 // The table whose weights another layer of the stage shares.
@@ -294,18 +299,15 @@ bool Stage::forward(Progress& progress) {
     computation_->begin_forward(pass, channels_.input ? channels_.input->receive(pass.examples) : Tensor());
   }
   for (std::size_t& i = progress.layers_; i < parts_.size(); ++i, progress.exchanges_ = 0) {
+    if (is_beside_exchange(i)) continue;
     const LayerExchanges& exchanged = exchanges(i, pass);
     if (progress.exchanges_ == 0) {
-      const bool uses_tied = tied_ > 0 && parts_[i].shared_weights;
-      const std::int64_t own = parts_[i].parameters();
-      if (pass.is_first && (own > 0 || !uses_tied)) parameters_->wait_for(parameters_->first_of(i), own);
-      if (pass.is_first && uses_tied) parameters_->wait_for(0, tied_);
-      parameters_->begin_layer(i, StageParameters::Way::forward);
-      if (starts_exchange(Exchange::tokens_to_experts, exchanged.dispatched, i, progress)) return true;
+      begin_forward_of(i, pass);
+      if (exchange_with_experts(Exchange::tokens_to_experts, exchanged.dispatched, i, progress)) return true;
     }
     if (progress.exchanges_ == 1) {
       layer_forward(i, pass);
-      if (starts_exchange(Exchange::tokens_from_experts, exchanged.combined, i, progress)) return true;
+      if (exchange_with_experts(Exchange::tokens_from_experts, exchanged.combined, i, progress)) return true;
     }
     if (offload_) offload_->after_forward(i, pass);
   }
@@ -313,6 +315,15 @@ bool Stage::forward(Progress& progress) {
   channels_.output->wait_for_room();
   channels_.output->send(computation_->output(pass), pass.examples);
   return false;
+}
+
+// Parameters must be there before their first use.
+void Stage::begin_forward_of(std::size_t layer, const Pass& pass) const {
+  const bool uses_tied = tied_ > 0 && parts_[layer].shared_weights;
+  const std::int64_t own = parts_[layer].parameters();
+  if (pass.is_first && (own > 0 || !uses_tied)) parameters_->wait_for(parameters_->first_of(layer), own);
+  if (pass.is_first && uses_tied) parameters_->wait_for(0, tied_);
+  parameters_->begin_layer(layer, StageParameters::Way::forward);
 }
 
 // All of a layer but its exchanges with experts. The results of the product or the lookup are summed before any other

@@ -12,6 +12,7 @@
 
 #include "strategies/parallel/layout/mesh_layout.h"
 #include "strategies/parallel/layout/range.h"
+#include "strategies/parallel/layout/shared_experts.h"
 #include "strategies/parallel/stages/activation_offload.h"
 #include "strategies/parallel/stages/layer_exchanges.h"
 #include "strategies/parallel/stages/linear.h"
@@ -82,7 +83,14 @@ class Stage final {
   bool overlaps_products() const;
   void exchange_beside_products(Exchange exchange, std::size_t layer, const Pass& pass) const;
   void wait_for_exchanges() const;
+  bool exchange_with_experts(Exchange exchange, std::int64_t elements, std::size_t layer, Progress& progress);
+  bool is_beside_exchange(std::size_t layer) const;
+  Event begin_exchange(Exchange exchange, std::size_t layer, const Pass& pass) const;
+  void forward_beside_exchange(Exchange exchange, std::size_t layer, const Pass& pass, bool is_again) const;
+  void backward_beside_exchange(Exchange exchange, std::size_t layer, const Progress& progress);
+  void exchange_again(Exchange exchange, std::int64_t elements, std::size_t layer, bool is_beside, Progress& progress);
   bool forward(Progress& progress);
+  void begin_forward_of(std::size_t layer, const Pass& pass) const;
   bool backward(Progress& progress);
   void weights(const Pass& pass);
   bool starts_exchange(Exchange exchange, std::int64_t elements, std::size_t layer, Progress& progress) const;
@@ -90,7 +98,9 @@ class Stage final {
   void begin_backward(const Pass& pass);
   void end_backward(const Pass& pass);
   Pass of_gradients(const Pass& pass) const;
-  void finish_gradients_of_layer(std::size_t layer, const Pass& of_gradients);
+  void begin_backward_of(std::size_t layer, Progress& progress);
+  void add_gradients_of_layer(std::size_t layer, const Pass& of_gradients);
+  void reduce_gradients_of_layer(std::size_t layer, const Pass& of_gradients);
   bool reduces_in(const Pass& pass) const;
   void layer_forward(std::size_t layer, const Pass& pass) const;
   bool has_own_attention(std::size_t layer, const Pass& pass) const;
@@ -126,7 +136,10 @@ class Stage final {
   std::optional<Recomputation> recomputation_{};
   std::map<std::int64_t, std::vector<LayerExchanges>> exchanges_;  // by examples of a pass
   std::vector<bool> of_experts_;                                   // whether a layer's experts are divided
-  std::int64_t owned_ = 0;                                         // parameters of the layers
+  // Shared experts that are computed beside exchanges: by each of their layers, and by the first and the last layer of
+  // the experts that these are beside.
+  std::map<std::size_t, SharedExpert> shared_experts_{};
+  std::int64_t owned_ = 0;   // parameters of the layers
   std::int64_t tied_ = 0;    // parameters of the last stage's copy of the embedding, before the others
   std::int64_t shared_ = 0;  // elements that the two ends sum
   // Parameters whose gradients the tensor-parallel devices sum after the passes: the last ones of each layer, and all.

@@ -1,4 +1,5 @@
 // The backward passes of a stage, and what sums and applies their gradients.
+#include <algorithm>
 #include <utility>
 
 #include "strategies/parallel/stages/stage.h"
@@ -23,12 +24,15 @@ bool Stage::backward(Progress& progress) {
   if (!std::exchange(progress.is_begun_, true)) begin_backward(progress.pass_);
   for (; progress.layers_ < parts_.size(); ++progress.layers_, progress.exchanges_ = 0) {
     const std::size_t i = parts_.size() - progress.layers_ - 1;
+    if (is_beside_exchange(i)) {
+      reduce_gradients_of_layer(i, pass);
+      continue;
+    }
     const LayerExchanges& exchanged = exchanges(i, pass);
     if (progress.exchanges_ == 0) {
       if (offload_) offload_->before_backward(i, progress.pass_);
-      compute_again_before(i, progress);
-      parameters_->begin_layer(i, StageParameters::Way::backward);
-      if (starts_exchange(Exchange::gradients_to_experts, exchanged.combined, i, progress)) return true;
+      begin_backward_of(i, progress);
+      if (exchange_with_experts(Exchange::gradients_to_experts, exchanged.combined, i, progress)) return true;
     }
     if (progress.exchanges_ == 1) {
       if (exchanged.keys > 0) {
@@ -36,9 +40,10 @@ bool Stage::backward(Progress& progress) {
       } else {
         gradients_of_layer(i, pass);
       }
-      if (starts_exchange(Exchange::gradients_from_experts, exchanged.dispatched, i, progress)) return true;
+      if (exchange_with_experts(Exchange::gradients_from_experts, exchanged.dispatched, i, progress)) return true;
     }
-    finish_gradients_of_layer(i, pass);
+    add_gradients_of_layer(i, pass);
+    reduce_gradients_of_layer(i, pass);
   }
   end_backward(pass);
   return false;
@@ -49,12 +54,20 @@ void Stage::begin_backward(const Pass& pass) {
   computation_->begin_backward(pass, channels_.gradient ? channels_.gradient->receive(pass.examples) : Tensor());
 }
 
-void Stage::finish_gradients_of_layer(std::size_t layer, const Pass& pass) {
+void Stage::begin_backward_of(std::size_t layer, Progress& progress) {
+  compute_again_before(layer, progress);
+  parameters_->begin_layer(layer, StageParameters::Way::backward);
+}
+
+void Stage::add_gradients_of_layer(std::size_t layer, const Pass& pass) {
   const bool has_gradients = parts_[layer].parameters() > 0 && !is_deferred(layer, pass);
   if (!pass.is_first && has_gradients) launch(Work::accumulation, layer, pass);
-  const bool sums_each = parameters_->sums_every_pass();
-  if (sums_each) sum_gradients_of_rows(layer);
-  if (reduces_in(pass) && (sums_each || settings_.overlap)) parameters_->reduce_from(layer);
+  if (parameters_->sums_every_pass()) sum_gradients_of_rows(layer);
+}
+
+void Stage::reduce_gradients_of_layer(std::size_t layer, const Pass& pass) {
+  if (!reduces_in(pass)) return;
+  if (settings_.overlap || parameters_->sums_every_pass()) parameters_->reduce_from(layer);
 }
 
 void Stage::end_backward(const Pass& pass) {
@@ -91,18 +104,27 @@ void Stage::gradients_of_weights(std::size_t layer, const Pass& pass) const {
 }
 
 void Stage::compute_again_before(std::size_t layer, Progress& progress) {
-  for (const Again& again : recomputation_->before(layer)) {
+  const std::vector<Again>& all = recomputation_->before(layer);
+  const auto is_again = [&all](std::size_t one) {
+    return std::ranges::any_of(all, [one](const Again& again) { return again.layer == one && again.with_product; });
+  };
+  const auto is_with_shared_expert = [&](std::size_t one) {
+    const auto shared = shared_experts_.find(one);
+    return shared != shared_experts_.end() && is_again(shared->second.first) &&
+           is_again(shared->second.first_of_experts);
+  };
+  for (const Again& again : all) {
+    const bool is_beside = is_with_shared_expert(again.layer);
+    if (is_beside && is_beside_exchange(again.layer)) continue;
     parameters_->begin_layer(again.layer, StageParameters::Way::backward);
     if (!again.with_product) {
       launch(Work::operations, again.layer, progress.pass_);
       continue;
     }
     const LayerExchanges& exchanged = exchanges(again.layer, progress.pass_);
-    starts_exchange(Exchange::tokens_to_experts, exchanged.dispatched, again.layer, progress);
-    end_exchange(progress);
+    exchange_again(Exchange::tokens_to_experts, exchanged.dispatched, again.layer, is_beside, progress);
     layer_forward(again.layer, progress.pass_);
-    starts_exchange(Exchange::tokens_from_experts, exchanged.combined, again.layer, progress);
-    end_exchange(progress);
+    exchange_again(Exchange::tokens_from_experts, exchanged.combined, again.layer, is_beside, progress);
   }
   progress.exchanges_ = 0;
 }

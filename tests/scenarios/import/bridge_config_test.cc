@@ -108,6 +108,15 @@ TEST_F(BridgeConfig, ExpertsWindowsAndLayoutsAreThoseOfTheModel) {
   EXPECT_EQ(have_experts, (std::vector{false, true, true, true}));
 }
 
+TEST_F(BridgeConfig, SharedExpertsAreComputedBesideExchanges) {
+  const std::string experts =
+      "  num_moe_experts: 8\n  moe_router_topk: 2\n  moe_ffn_hidden_size: 16\n  expert_model_parallel_size: 4\n"
+      "  moe_shared_expert_intermediate_size: 16\n  moe_shared_expert_overlap: ";
+  EXPECT_TRUE(scenario_of(config(experts + "true\n")).strategy.mesh.overlap_shared_expert);
+  EXPECT_FALSE(scenario_of(config(experts + "false\n")).strategy.mesh.overlap_shared_expert);
+  EXPECT_THAT(scenario_of(config(experts + "true\n")).notes, testing::Not(Contains(HasSubstr("shared-expert"))));
+}
+
 // LoRA as megatron.bridge.peft.lora has it: the joined products of Megatron-LM have one A each.
 TEST_F(BridgeConfig, AdaptersAreThoseOfItsSection) {
   const auto peft = [](const std::string& modules) {

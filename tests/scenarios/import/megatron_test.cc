@@ -232,6 +232,29 @@ TEST_F(Megatron, RowsReachExpertsAsTheDispatcherSaysIt) {
             "job.sh:1:191: --moe-expert-capacity-factor: expected a number from 0 to 1000, found 'none'");
 }
 
+TEST_F(Megatron, SharedExpertsAreComputedBesideExchanges) {
+  const auto text = [](const std::string& flags) {
+    return "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 32 --num-attention-heads 4 "
+           "--seq-length 64 --max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 16 "
+           "--bf16 --swiglu --disable-bias-linear --num-experts 8 --moe-ffn-hidden-size 64 " +
+           flags + "\n";
+  };
+  const std::string shared = "--moe-shared-expert-intermediate-size 64 ", expert = "--expert-model-parallel-size 4 ";
+  const std::string overlap = "--moe-shared-expert-overlap ";
+  const auto overlaps = [&](const std::string& flags) {
+    return scenario(text(flags)).strategy.mesh.overlap_shared_expert;
+  };
+  EXPECT_TRUE(overlaps(shared + expert + overlap));
+  EXPECT_FALSE(overlaps(shared + expert));
+  EXPECT_FALSE(overlaps(shared + overlap)) << "nothing is exchanged";
+  EXPECT_FALSE(overlaps(expert + overlap)) << "no token uses all experts";
+  EXPECT_TRUE(job(text(shared + expert + overlap)).left_out.empty());
+  const std::string passes = "--overlap-moe-expert-parallel-comm ";
+  EXPECT_FALSE(overlaps(shared + expert + overlap + passes));
+  EXPECT_THAT(job(text(shared + expert + overlap + passes)).left_out,
+              testing::ElementsAre(HasSubstr("--moe-shared-expert-overlap: not with --overlap-moe-expert")));
+}
+
 TEST_F(Megatron, SequencesAreDivided) {
   const std::string text =
       "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 "
