@@ -325,7 +325,7 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
       mine.layers.push_back(divided_layer(model.layers[i], division, 0));
       if (keeps_table) copy_frozen_table(mine.layers.back());
       const std::int64_t count = mine.layers.back().parameters();
-      (division.expert > 1 && has_experts(model.layers[i]) ? of_experts : parameters) += count;
+      (options.has_groups_of_experts() && has_experts(model.layers[i]) ? of_experts : parameters) += count;
     }
     if (keeps_table) parameters += tied_parameters(model, options.tensor);
     for (const std::size_t boundary : {first[stage], first[stage + 1]}) {

@@ -173,7 +173,7 @@ TEST(AlikeDevices, DevicesThatPassPiecesOn) {
 }
 
 TEST(AlikeDevices, TensorParallelNeighboursWithWholeExperts) {
-  for (const auto& [experts, fewer] : std::map<std::string, std::size_t>{{"8", 8}, {"2", 1}}) {
+  for (const auto& [experts, fewer] : std::map<std::string, std::size_t>{{"8", 8}, {"2", 1}, {"1", 8}}) {
     expect_equal_figures({.strategy = "{name: mesh, data: 4, tensor: 4, expert_tensor: 1, expert: " + experts + "}",
                           .workload = "batch: 8, sequence_parallel: true",
                           .workers = 2,

@@ -106,6 +106,22 @@ TEST(DeviceMemory, OfADistributedOptimizerIsThatOfThePublishedTable) {
   EXPECT_EQ(bytes_of("dtype: f32"), kParameters * (8 + 8 / 4));
 }
 
+// The devices along tensor are among those with the same experts, and divide what these need, too.
+TEST(DeviceMemory, OfWholeExpertsIsDividedByAllDevicesThatHaveThem) {
+  const auto bytes_of = [](const std::string& mesh) {
+    const MemoryNeed need = *memory_need(read_scenario(
+        "workload: {kind: layers, model: files/experts.yaml, batch: 4, optimizer: adam, dtype: bf16, parameter_dtype: "
+        "f32, sequence_parallel: true}\nstrategy: {name: mesh, data: 2, tensor: 2, expert_tensor: 1, " +
+        mesh + "}\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: 4}\nsteps: 1\n"));
+    return need.parameters + need.gradients + need.optimizer;
+  };
+  constexpr std::int64_t kExperts = 2 * 8 * 2 * 64 * 128;
+  const std::string state = "distributed_optimizer: true", pieces = "shard_parameters: true";
+  // All experts on each of four devices, or half of them on each of two pairs.
+  EXPECT_EQ(bytes_of(state) - bytes_of("expert: 2, " + state), kExperts * (6 + 12 / 4) - kExperts / 2 * (6 + 12 / 2));
+  EXPECT_EQ(bytes_of(pieces), bytes_of("expert: 2, " + pieces)) << "a quarter of all experts";
+}
+
 TEST(DeviceMemory, OfPiecesInAMeshIsThatOfFullyShardedTraining) {
   const auto need = [](const std::string& strategy) {
     return *memory_need(read_scenario(

@@ -277,9 +277,14 @@ TEST(DividedLayers, KeepExpertsWholeOnTensorParallelDevices) {
   EXPECT_EQ(parameters(result), parameters(divided)) << "whole experts, but half as many";
   const RunResult twice = run_experts("{name: mesh, data: 2, tensor: 2, expert: 2, expert_tensor: 1}", 4, rows);
   EXPECT_EQ(parameters(twice) - parameters(result), kExperts / 4);
-  std::set<std::pair<double, int>> sums;
-  for (const Record& record : collectives(twice, "all_reduce")) sums.emplace(record.bytes, record.ranks);
-  EXPECT_TRUE(sums.contains({2 * kExperts / 2, 2})) << "over those with the same experts, once in each replica";
+  const auto sums = [](const RunResult& run) {
+    std::set<std::pair<double, int>> all;
+    for (const Record& record : collectives(run, "all_reduce")) all.emplace(record.bytes, record.ranks);
+    return all;
+  };
+  EXPECT_TRUE(sums(twice).contains({2 * kExperts / 2, 2})) << "over those with the same experts, once in each replica";
+  const RunResult all = run_experts("{name: mesh, data: 2, tensor: 2, expert_tensor: 1}", 4, rows);
+  EXPECT_TRUE(sums(all).contains({2 * kExperts, 4})) << "all devices have all experts";
 }
 
 // Everything of a block but its last layer is divided, and that one has 4 of its 6 units of flops.

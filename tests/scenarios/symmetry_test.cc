@@ -139,6 +139,12 @@ TEST(Symmetry, GroupsOfWorkersTellThemNotApart) {
                                .workload = of_rows}),
             1)
       << "whole experts of pairs of workers";
+  EXPECT_EQ(expect_equal_runs({.workers = 16,
+                               .per_worker = 4,
+                               .strategy = "{name: mesh, data: 32, tensor: 2, expert_tensor: 1}",
+                               .workload = of_rows}),
+            1)
+      << "all experts on all devices";
   EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, context_exchange: ring"), 2) << "one for each place in a ring";
   EXPECT_EQ(simulated(24, 2, "data: 24, context: 2, context_exchange: ring"), 1) << "rings that stay in a worker";
   EXPECT_EQ(simulated(16, 2, "data: 32, expert: 4, replicate: 4, distributed_optimizer: true"), 1);

@@ -1,6 +1,6 @@
 // The gradients of a stage, layer by layer from the last one to the first, and the buckets in which devices with the
-// same parameters sum them. Layers whose experts are divided come after all others and have buckets of their own,
-// because fewer devices have the same experts.
+// same parameters sum them. Layers of experts that are divided, or whole where other layers are divided, come after all
+// others and have buckets of their own, because other devices have the same experts.
 #pragma once
 
 #include <span>
@@ -42,7 +42,7 @@ class GradientBuckets {
     bool is_divided = false;
     bool of_blocks = false;  // see largest_bucket()
   };
-  // `of_experts` tells for each layer whether its experts are divided. A bucket is closed once it has `bucket_bytes`.
+  // `of_experts` tells for each layer whether it is one of them. A bucket is closed once it has `bucket_bytes`.
   // With `is_divided`, the devices of a group divide each bucket: all its parts then precede the next bucket, and what
   // is tied is a bucket of its own in both stages, so that a device has the same part of both copies (as
   // Megatron-LM's param_and_grad_buffer.py divides them).

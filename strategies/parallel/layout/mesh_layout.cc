@@ -97,7 +97,7 @@ std::vector<int> MeshLayout::experts_of(int rank) const {
 void MeshLayout::set_groups_of_parameters(int rank, int stage, MeshGroups& groups) {
   const std::vector<int> replicas = replicas_of(rank, stage);
   groups.data = groups.shards = group(replicas);
-  if (options_.expert > 1) {
+  if (options_.has_groups_of_experts()) {
     const auto part_of_experts = [&](int other) { return place_with_experts(other) % options_.expert; };
     std::vector<int> same;
     std::ranges::copy_if(devices_with_experts(replicas), std::back_inserter(same),

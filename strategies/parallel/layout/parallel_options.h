@@ -71,6 +71,8 @@ struct ParallelOptions {
   int replicas() const { return data * context * ways(); }  // devices with the same parameters
   // With whole experts, tensor-parallel devices are among those that divide experts, and among those with the same.
   bool has_whole_experts() const { return expert_tensor == 1 && tensor > 1; }
+  // Whether the devices that have the same experts are others than those that have the same other layers.
+  bool has_groups_of_experts() const { return expert > 1 || has_whole_experts(); }
   int devices_with_experts() const { return data * context * (has_whole_experts() ? tensor : 1); }
   // Returns the place of a device among these, `place` along data x context.
   int place_with_experts(int place, int tensor_place) const {

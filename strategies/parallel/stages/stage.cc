@@ -81,15 +81,15 @@ void Stage::make_parts() {
     const Layer part = divided_layer(layer, division_, member_.place.tensor);
     const Layer whole = layer_of_tokens(layer, options_.context);
     const bool has_own_rows = sums_output(part) || part.output_elements() < whole.output_elements();
-    const bool is_of_divided_experts = options_.expert > 1 && has_experts(layer);
-    const bool is_summed_among_others = is_of_divided_experts && part.is_whole;
+    const bool is_of_experts = options_.has_groups_of_experts() && has_experts(layer);
+    const bool is_summed_among_others = is_of_experts && part.is_whole;
     const bool sums_rows = division_.divides_rows && has_own_rows && !is_summed_among_others;
     own_rows_.push_back(sums_rows ? parameters_of_rows(part) : 0);
     if (options_.tensor > 1) own_rows_.back() += summed_adapter_parameters(part, division_.divides_rows);
     of_rows_ += own_rows_.back();
     owned_ += part.parameters();
     parts_.push_back(part);
-    of_experts_.push_back(is_of_divided_experts);
+    of_experts_.push_back(is_of_experts);
   }
   recomputation_.emplace(parts_, settings_.recomputed);
   if (!options_.overlap_shared_expert || model_.has_values()) return;

@@ -135,7 +135,7 @@ class Stage final {
   std::vector<Layer> parts_;  // of the layers, that the device has
   std::optional<Recomputation> recomputation_{};
   std::map<std::int64_t, std::vector<LayerExchanges>> exchanges_;  // by examples of a pass
-  std::vector<bool> of_experts_;                                   // whether a layer's experts are divided
+  std::vector<bool> of_experts_;                                   // layers of experts that have groups of their own
   // Shared experts that are computed beside exchanges: by each of their layers, and by the first and the last layer of
   // the experts that these are beside.
   std::map<std::size_t, SharedExpert> shared_experts_{};
