@@ -17,13 +17,12 @@ Model packaged_model(const std::string& name) {
   return read_model(find_data("scenarios/models/" + name + ".yaml"));
 }
 
-RunResult run_shared_experts(const std::string& strategy, const std::string& workload = "",
-                             const std::string& machine = "{node: hgx-h100, workers: 1}") {
+RunResult run_shared_experts(const std::string& strategy, const std::string& workload = "", int width = 4096) {
   const Scenario scenario = read_scenario(
-      "workload: {kind: layers, model: files/shared_expert.yaml, sizes: {tokens: 4096, hidden: 4096, shared: 4096}, "
-      "batch: 64, dtype: bf16, optimizer: adam" +
-      workload + "}\nstrategy: {name: mesh, " + strategy + "}\nengine: {name: sim}\ntopology: {cluster: " + machine +
-      "}\ndevices: {type: gpu, per_worker: 8}\nsteps: 2\nwarmup_steps: 1\n");
+      "workload: {kind: layers, model: files/shared_expert.yaml, sizes: {tokens: 4096, hidden: 4096, shared: " +
+      std::to_string(width) + "}, batch: 64, dtype: bf16, optimizer: adam" + workload + "}\nstrategy: {name: mesh, " +
+      strategy +
+      "}\nengine: {name: sim}\ntopology: hgx-h100\ndevices: {type: gpu, per_worker: 8}\nsteps: 2\nwarmup_steps: 1\n");
   RunOptions options;
   options.measures_scaling = false;
   return run_scenario(scenario, options);
@@ -124,6 +123,17 @@ TEST(SharedExperts, AreHiddenBehindExchangesOfTokens) {
     // What tensor-parallel devices exchange for a shared expert is hidden, too.
     if (name.find("tensor") == std::string::npos) {
       EXPECT_LE(saved, time_of(of_apart, is_of_shared)) << name;
+    }
+  }
+}
+
+// Kernels that begin beside an exchange are slower, and those of a wide expert last much longer than it.
+TEST(SharedExperts, TakeNoLongerWhereTheyAreWide) {
+  for (const int width : {512, 16384}) {
+    for (const char* mesh : {"data: 8, expert: 2", "data: 8, expert: 8"}) {
+      const RunResult apart = run_shared_experts(mesh, "", width);
+      const RunResult beside = run_shared_experts(std::string(mesh) + ", overlap_shared_expert: true", "", width);
+      EXPECT_LT(step_of(beside), step_of(apart)) << mesh << ", " << width;
     }
   }
 }
