@@ -121,7 +121,6 @@ std::optional<DivisionProblem> parallel_problem(const Scenario& scenario) {
     return DivisionProblem{path, "is for tables of layers (kind: layers)"};
   };
   if (options.shard_parameters) return only_for_layers("strategy.shard_parameters");
-  if (options.order != PipelineOrder::one_forward_one_backward) return only_for_layers("strategy.schedule");
   const LayersSettings layers = layers_of(std::get<MlpSettings>(scenario.workload.kind));
   return division.problem({layers.model, layers, options});
 }

@@ -34,9 +34,10 @@ MeshTraining::DeviceStep MeshTraining::make_step(const MeshMember& place) {
     local.stages.push_back(std::make_unique<Stage>(layout_.with_groups_of(place, chunk), model_, options_, range, ends,
                                                    local.actions, chunk));
     local.in_order.push_back(local.stages.back().get());
-    parts.push_back(local.stages.back()->part());
   }
   std::ranges::sort(local.in_order, {}, &Stage::number);
+  if (options_.ends_meet() && model_.has_values()) join_stages(local, shares_weights);
+  for (const auto& stage : local.stages) parts.push_back(stage->part());
   std::vector<std::unique_ptr<StageModel>> computations = model_.make_stages(*place.device, worker_.cpu(), parts);
   for (std::size_t i = 0; i < parts.size(); ++i) local.stages[i]->use(std::move(computations[i]), worker_.cpu());
   make_input(local, place.place);
@@ -46,6 +47,13 @@ MeshTraining::DeviceStep MeshTraining::make_step(const MeshMember& place) {
     losses_of_step_ += losses.element_count();
   }
   return local;
+}
+
+// Both ends of a pipeline are on one device, and so are the stages in its middle unless each is on two devices.
+void MeshTraining::join_stages(const DeviceStep& local, bool shares_weights) const {
+  Stage &first = *local.in_order.front(), &second = *local.in_order.back();
+  if (first.number() + 1 == second.number() && options_.ways() == 1) Stage::join(first, second);
+  if (shares_weights && first.is_first() && second.is_last()) second.share_table_of(first);
 }
 
 void MeshTraining::make_input(DeviceStep& local, const MeshPlace& place) {

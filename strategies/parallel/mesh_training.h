@@ -35,6 +35,7 @@ class MeshTraining final : public DividedTraining {
   };
 
   DeviceStep make_step(const MeshMember& place);
+  void join_stages(const DeviceStep& local, bool shares_weights) const;
   void make_input(DeviceStep& local, const MeshPlace& place);
   void step(DeviceStep& local, int step, const Tensor& losses);
   void run_passes(DeviceStep& local);

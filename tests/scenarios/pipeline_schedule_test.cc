@@ -151,6 +151,16 @@ TEST(ZeroBubble, DelaysGradientsOfWeightsByThePlaceOfTheStage) {
                 {kForward, 0}, {kInputs, 0}, {kForward, 1}, {kInputs, 1}, {kWeights, 0}, {kWeights, 1}}));
 }
 
+// Gradients of weights are owed by the passes that have left them and by the one under way.
+TEST(ZeroBubble, OwesGradientsOfWeights) {
+  EXPECT_EQ(owing_micro_batches(one_forward_one_backward(0, 4, 8)), 0) << "no pass leaves any";
+  for (int stage = 0; stage < 4; ++stage) EXPECT_EQ(owing_micro_batches(zero_bubble(stage, 4, 1, 8)), stage + 1);
+  const std::vector<PipelineAction> actions{{kForward, 0}, {kForward, 0, 1}, {kBackward, 0, 1}, {kInputs, 0},
+                                            {kForward, 1}, {kBackward, 1},   {kWeights, 0}};
+  EXPECT_EQ(owing_micro_batches(actions, 0), 2);
+  EXPECT_EQ(owing_micro_batches(actions, 1), 0);
+}
+
 // Three passes of one unit each: those of 1F1B are one and two units. The paper's table 2: (p - 1)(F + B - W) of
 // waiting with the memory of 1F1B for ZB-H1, none with twice as much for ZB-H2.
 TEST(ZeroBubble, WaitsForOneUnitAStageAndKeepsNoMoreMicroBatches) {

@@ -20,6 +20,13 @@ op::StridedCopy backwards(op::StridedCopy copy) {
   return copy;
 }
 
+// Returns the projection whose output has queries, keys or values.
+std::size_t projection_of(const StageState& state, std::size_t scores, bool LayerFlow::*has_role) {
+  std::size_t layer = scores - 1;
+  while (!(state.flow(layer).*has_role)) --layer;
+  return layer;
+}
+
 bool exchanges_heads_in(const LayerDivision& division) {
   return division.context > 1 && division.context_exchange == ContextExchange::all_to_all;
 }
@@ -41,14 +48,18 @@ AttentionTensors::AttentionTensors(StageState& state, std::size_t scores)
     is_rotary_ |= std::ranges::count(state.whole(i).then, Pointwise::rotary) > 0;
   }
   const StagePart& part = state.part();
-  for (const Role role : {Role::queries, Role::keys, Role::values}) {
+  for (const auto& [role, has_role] :
+       {std::pair(Role::queries, &LayerFlow::has_queries), std::pair(Role::keys, &LayerFlow::has_keys),
+        std::pair(Role::values, &LayerFlow::has_values)}) {
     Matrices& mine = matrices_[static_cast<std::size_t>(role)];
-    mine.value = state.keep(scores, tokens_, width_of(role), state.dtype(), true);
+    // Made with the projection, or from what other devices have whenever the products are computed.
+    const std::size_t projection = projection_of(state, scores, has_role);
+    mine.value = state.keep(exchanges_heads_ ? scores : projection, tokens_, width_of(role), state.dtype(), true);
     const std::int64_t elements = part.examples * tokens_ * width_of(role);
     const auto allocated = [&] { return state.device().allocate(state.dtype(), {elements}); };
     mine.gradient = allocated();
     if (exchanges_heads_) {
-      mine.own = state.keep(scores, own_tokens_, width_of(role) * part.division.context, state.dtype(), true);
+      mine.own = state.keep(projection, own_tokens_, width_of(role) * part.division.context, state.dtype(), true);
       mine.own_gradient = allocated();
       mine.raw = allocated();
       mine.whole = allocated();

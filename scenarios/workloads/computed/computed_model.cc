@@ -57,7 +57,7 @@ namespace {
 
 // A distributed optimizer divides the table that the first and the last stage share, apart from what follows it there.
 std::optional<DivisionProblem> tied_table_problem(const Model& model, const ParallelOptions& options) {
-  if (options.pipeline == 1 || !options.distributed_optimizer) return std::nullopt;
+  if (options.pipeline == 1 || options.ends_meet() || !options.distributed_optimizer) return std::nullopt;
   const auto shares = std::ranges::find_if(model.layers, &Layer::shared_weights);
   if (shares == model.layers.end()) return std::nullopt;
   const std::int64_t elements = shares->gemm->depth * shares->gemm->columns / options.tensor;
@@ -90,11 +90,6 @@ std::optional<DivisionProblem> computed_division_problem(const LayersSettings& l
   const Model& model = layers.model;
   if (auto problem = tied_table_problem(model, options)) return problem;
   if (auto problem = block_problem(layers, options.tensor)) return problem;
-  if (options.order != PipelineOrder::one_forward_one_backward) {
-    return DivisionProblem{"strategy.schedule",
-                           "layers that are computed need 1f1b: gradients of their weights are not "
-                           "kept for later"};
-  }
   const std::vector<LayerFlow> flows = flow_of(model);
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const auto unless_divisible = [&](std::int64_t count, const char* what) -> std::optional<DivisionProblem> {

@@ -81,8 +81,13 @@ Tensor ComputedStage::output(const Pass& pass) {
 }
 
 void ComputedStage::begin_backward(const Pass& pass, const Tensor& of_output) {
-  state_.begin_backward();
-  if (of_output) state_.set_gradient(last(), as_rows(of_output, last(), pass));
+  state_.begin_backward(pass);
+  if (!of_output) return;
+  const Tensor gradient = as_rows(of_output, last(), pass);
+  if (state_.part().owing == 0) return state_.set_gradient(last(), gradient);
+  // What came is overwritten before the gradients of weights have read it.
+  state_.stream().copy(state_.gradient(last(), gradient), gradient, Category::other);
+  state_.begin_gradient(last());
 }
 
 Tensor ComputedStage::input_gradient(const Pass& pass) {

@@ -37,7 +37,9 @@ DenseLayer::DenseLayer(StageState& state, std::size_t layer, std::shared_ptr<Att
       attention_(std::move(attention)),
       forward_(layer_.name),
       of_weights_(layer_.name + " weight gradient"),
-      of_input_(layer_.name + " input gradient") {
+      of_input_(layer_.name + " input gradient"),
+      of_operations_(state.part()) {
+  if (sums()) of_rows_ = state.leave(layer_.gemm->rows, layer_.gemm->columns);
   const bool has_all = state.whole(layer).gemm->depth == layer_.gemm->depth;
   if (has_all || state.flow(layer).input != kNoLayer) return;
   taken_ = state.keep(layer, layer_.gemm->rows, layer_.gemm->depth, state.dtype(), true);
@@ -108,26 +110,27 @@ void DenseLayer::multiply(const Pass& pass, const LayerTensors& tensors) {
 
 void DenseLayer::backward(const Pass& pass, const LayerTensors& tensors) {
   if (attention_) attention_->join_heads(index_, operations_.output(pass), pass);
-  of_operations_ = operations_.backward(pass, tensors);
+  of_operations_.set(pass, operations_.backward(pass, tensors));
 }
 
 // Returns the gradient of the product, on all rows.
-Tensor DenseLayer::of_product() {
-  if (!sums()) return of_operations_;
-  return state_.all_rows(StageState::Use::of_rows, of_operations_);
+Tensor DenseLayer::of_product(const Pass& pass) {
+  if (!sums()) return of_operations_.at(pass);
+  return of_rows_ ? of_rows_.at(pass) : state_.all_rows(StageState::Use::of_rows, of_operations_.at(pass));
 }
 
 void DenseLayer::weight_gradient(const Pass& pass, const LayerTensors& tensors) {
-  const double before = pass.is_first ? 0 : 1;
+  const bool is_cleared = layer_.shared_weights && state_.part().has_cleared_table;
+  const double before = pass.is_first && !is_cleared ? 0 : 1;
   const Tensor weights = this->weights(tensors, true);
   if (layer_.shared_weights) {
-    state_.launch(op::gemm(weights, of_product(), input(pass), true, false, 1, before), of_weights_);
+    state_.launch(op::gemm(weights, of_product(pass), input(pass), true, false, 1, before), of_weights_);
   } else {
     const Tensor left = quantised_.rounded(Operand::input, input(pass), Summed::rows);
-    const Tensor right = quantised_.rounded(Operand::gradient, of_product(), Summed::rows);
+    const Tensor right = quantised_.rounded(Operand::gradient, of_product(pass), Summed::rows);
     state_.launch(op::gemm(weights, left, right, true, false, 1, before), of_weights_);
   }
-  operations_.bias_gradient(pass, tensors, of_operations_);
+  operations_.bias_gradient(pass, tensors, of_operations_.at(pass));
 }
 
 // Layers that share an input add up its gradients.
@@ -140,7 +143,7 @@ Tensor DenseLayer::of_input(const Pass& pass) {
 void DenseLayer::input_gradient(const Pass& pass, const LayerTensors& tensors) {
   const int producer = state_.flow(index_).input;
   if (producer == kNoLayer) return;
-  const Tensor left = quantised_.rounded(Operand::gradient, of_product(), Summed::columns);
+  const Tensor left = quantised_.rounded(Operand::gradient, of_product(pass), Summed::columns);
   const Tensor right = quantised_.rounded(Operand::weights, weights(tensors, false), Summed::columns);
   state_.launch(
       op::gemm(of_input(pass), left, right, false, !layer_.shared_weights, 1, state_.is_begun(producer) ? 1 : 0),
@@ -157,7 +160,7 @@ Exchanged DenseLayer::operands(Exchange exchange, const Pass& pass) {
     case Exchange::output:
       return {.whole = product(pass), .part = sums() ? operations_.product(pass) : Tensor()};
     case Exchange::output_gradient:
-      return {.whole = of_product(), .part = of_operations_};
+      return {.whole = of_product(pass), .part = of_operations_.at(pass)};
     case Exchange::input_gradient:
       return {.whole = of_input(pass), .part = gathers_input() ? state_.gradient(producer, source(pass)) : Tensor()};
     case Exchange::loss_maxima:

@@ -28,7 +28,7 @@ class DenseLayer final : public ComputedLayer {
   Tensor input(const Pass& pass);
   Tensor weights(const LayerTensors& tensors, bool of_gradients) const;
   Tensor product(const Pass& pass);
-  Tensor of_product();
+  Tensor of_product(const Pass& pass);
   Tensor of_input(const Pass& pass);
   void multiply(const Pass& pass, const LayerTensors& tensors);
   void backward(const Pass& pass, const LayerTensors& tensors);
@@ -42,8 +42,9 @@ class DenseLayer final : public ComputedLayer {
   QuantisedOperands quantised_;
   std::shared_ptr<AttentionTensors> attention_;
   Name forward_, of_weights_, of_input_;
-  Kept taken_{};            // its features of the model's input, where it has some of them only
-  Tensor of_operations_{};  // the gradient before it is gathered
+  Kept taken_{};                // its features of the model's input, where it has some of them only
+  LeftGradient of_operations_;  // the gradient before it is gathered
+  Kept of_rows_{};              // the same of all rows, where gradients of weights may read it later
 };
 
 }  // namespace tandem

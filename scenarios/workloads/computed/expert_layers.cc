@@ -70,7 +70,10 @@ class DispatchLayer final : public ExpertLayer {
 class DenseExpertsLayer final : public ExpertLayer {
  public:
   DenseExpertsLayer(StageState& state, std::size_t layer, std::shared_ptr<ExpertTensors> experts)
-      : ExpertLayer(state, layer, std::move(experts)), gemm_(*state.layer(layer).gemm), quantised_(state, layer) {
+      : ExpertLayer(state, layer, std::move(experts)),
+        gemm_(*state.layer(layer).gemm),
+        quantised_(state, layer),
+        of_operations_(state.part()) {
     if (is_last()) return;
     const Layer::Routing& routing = *state.layer(experts_->dispatch).routing;
     const std::int64_t parts = gathering_devices(state, experts_->dispatch);
@@ -91,7 +94,7 @@ class DenseExpertsLayer final : public ExpertLayer {
         if (operations_) operations_->forward(pass, tensors);
         return;
       case Work::operations_gradient:
-        if (operations_) of_operations_ = operations_->backward(pass, tensors);
+        if (operations_) of_operations_.set(pass, operations_->backward(pass, tensors));
         return;
       case Work::product_again:  // once all rows of the gradient have arrived
         if (is_last()) experts_->of_made.order_by_expert(pass);
@@ -151,7 +154,7 @@ class DenseExpertsLayer final : public ExpertLayer {
     return is_last() ? experts_->made.by_expert(pass) : by_expert(operations_->product(pass), gemm_.columns);
   }
   Tensor of_result(const Pass& pass) const {
-    return is_last() ? experts_->of_made.by_expert(pass) : by_expert(of_operations_, gemm_.columns);
+    return is_last() ? experts_->of_made.by_expert(pass) : by_expert(of_operations_.at(pass), gemm_.columns);
   }
 
   using Operand = QuantisedOperands::Operand;
@@ -186,7 +189,7 @@ class DenseExpertsLayer final : public ExpertLayer {
   Layer::Gemm gemm_;  // the device's part
   QuantisedOperands quantised_;
   std::optional<Operations> operations_{};
-  Tensor of_operations_{};
+  LeftGradient of_operations_;
 };
 
 OutputPart combined_part(const StageState& state, std::size_t layer) {
@@ -200,7 +203,9 @@ OutputPart combined_part(const StageState& state, std::size_t layer) {
 class CombinationLayer final : public ExpertLayer {
  public:
   CombinationLayer(StageState& state, std::size_t layer, std::shared_ptr<ExpertTensors> experts)
-      : ExpertLayer(state, layer, std::move(experts)), operations_(state, layer, combined_part(state, layer)) {}
+      : ExpertLayer(state, layer, std::move(experts)),
+        operations_(state, layer, combined_part(state, layer)),
+        of_operations_(state.part()) {}
 
   void launch(Work work, const Pass& pass, const LayerTensors& tensors) override {
     switch (work) {
@@ -213,7 +218,7 @@ class CombinationLayer final : public ExpertLayer {
       case Work::operations_gradient:
         return send_gradients(pass, tensors);
       case Work::weight_gradient:
-        return operations_.bias_gradient(pass, tensors, of_operations_);
+        return operations_.bias_gradient(pass, tensors, of_operations_.at(pass));
       default:
         return;
     }
@@ -221,17 +226,18 @@ class CombinationLayer final : public ExpertLayer {
 
  private:
   void send_gradients(const Pass& pass, const LayerTensors& tensors) {
-    of_operations_ = operations_.backward(pass, tensors);
+    const Tensor gradient = operations_.backward(pass, tensors);
+    of_operations_.set(pass, gradient);
     const Tensor weights = experts_->weights.at(pass);
     state_.launch(op::expert_weight_gradients(state_.gradient(flow().router, weights), experts_->made.home(pass),
-                                              of_operations_, weights),
+                                              gradient, weights),
                   of_weights_);
     state_.begin_gradient(flow().router);
-    state_.launch(op::dispatch_rows(experts_->of_made.home(pass), of_operations_, weights, true), of_input_);
+    state_.launch(op::dispatch_rows(experts_->of_made.home(pass), gradient, weights, true), of_input_);
   }
 
   Operations operations_;
-  Tensor of_operations_{};
+  LeftGradient of_operations_;
 };
 
 }  // namespace

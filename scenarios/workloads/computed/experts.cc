@@ -23,17 +23,22 @@ std::int64_t gathering_devices(const StageState& state, std::size_t dispatch) {
   return division.divides_rows && state.whole(dispatch + 1).divided_by() != Layer::Split::none ? division.tensor : 1;
 }
 
-ExpertRows::ExpertRows(StageState& state, std::size_t dispatch, int number, std::int64_t columns,
-                       std::optional<Place> kept)
+ExpertRows::ExpertRows(StageState& state, std::size_t dispatch, int number, std::int64_t columns)
     : state_(state),
       number_(number),
       rows_(state.layer(dispatch).routing->rows),
       columns_(columns),
       all_experts_(experts_of(state, dispatch)),
-      row_parts_(gathering_devices(state, dispatch)) {
-  if (!kept) return;
-  kept_at_ = same_as(*kept);
-  kept_ = state.keep(dispatch, all_experts_ * rows_, columns_, state.dtype(), false);
+      row_parts_(gathering_devices(state, dispatch)) {}
+
+void ExpertRows::keep(Place place, std::size_t dispatch) {
+  kept_at_ = same_as(place);
+  kept_ = state_.keep(dispatch, all_experts_ * rows_, columns_, state_.dtype(), false);
+}
+
+void ExpertRows::leave(Place place) {
+  kept_ = state_.leave(all_experts_ * rows_ * (is_of_all(place) ? row_parts_ : 1), columns_);
+  if (kept_) kept_at_ = same_as(place);
 }
 
 // Where nothing is exchanged between two places, they are one.
@@ -46,8 +51,7 @@ ExpertRows::Place ExpertRows::same_as(Place place) const {
 
 Tensor ExpertRows::at(Place place, const Pass& pass) const {
   const std::int64_t of_device = all_experts_ * rows(pass) * columns_;
-  const bool is_of_all = place == Place::gathered || place == Place::by_expert;
-  const std::int64_t elements = is_of_all ? of_device * row_parts_ : of_device;
+  const std::int64_t elements = is_of_all(place) ? of_device * row_parts_ : of_device;
   place = same_as(place);
   if (kept_at_ == place) return kept_.at(pass).flat_slice(0, elements);
   constexpr int kPlaces = 4;
@@ -83,14 +87,19 @@ void ExpertRows::copy(const Pass& pass, bool to_experts) const {
                                   .from_strides = to_experts ? by_source : in_expert}));
 }
 
-// Backward passes need the rows that the experts had, and what came back from them.
+// Backward passes need the rows that the experts had, and what came back from them. Gradients of weights read those of
+// what the experts made.
 ExpertTensors::ExpertTensors(StageState& state, std::size_t first)
     : weights(state.keep(first, state.layer(first).routing->rows, experts_of(state, first), state.dtype(), false)),
       dispatch(first),
       combination(combination_after(state, first)),
-      tokens(state, first, 0, state.whole(first).routing->columns, ExpertRows::Place::arrived),
-      made(state, first, 1, state.whole(combination).routing->columns, ExpertRows::Place::home),
-      of_made(state, first, 2, state.whole(combination).routing->columns, std::nullopt),
-      of_tokens(state, first, 3, state.whole(first).routing->columns, std::nullopt) {}
+      tokens(state, first, 0, state.whole(first).routing->columns),
+      made(state, first, 1, state.whole(combination).routing->columns),
+      of_made(state, first, 2, state.whole(combination).routing->columns),
+      of_tokens(state, first, 3, state.whole(first).routing->columns) {
+  tokens.keep(ExpertRows::Place::arrived, first);
+  made.keep(ExpertRows::Place::home, first);
+  of_made.leave(ExpertRows::Place::by_expert);
+}
 
 }  // namespace tandem

@@ -25,8 +25,12 @@ class ExpertRows {
   // divide rows by sequence parallelism, these first. by_expert: [expert, row of all of them, column].
   enum class Place : std::uint8_t { home, arrived, gathered, by_expert };
 
-  // Memory that other mixtures use, too, for rows with the same `number`; at `kept`, rows of its own for each pass.
-  ExpertRows(StageState& state, std::size_t dispatch, int number, std::int64_t columns, std::optional<Place> kept);
+  // Memory that other mixtures use, too, for rows with the same `number`.
+  ExpertRows(StageState& state, std::size_t dispatch, int number, std::int64_t columns);
+  // Has rows of its own for each pass at a place: what forward passes keep, or what backward passes leave for the
+  // gradients of weights.
+  void keep(Place place, std::size_t dispatch);
+  void leave(Place place);
 
   Tensor home(const Pass& pass) const { return shaped(Place::home, pass); }
   Tensor by_expert(const Pass& pass) const { return shaped(Place::by_expert, pass); }
@@ -43,6 +47,7 @@ class ExpertRows {
   std::int64_t experts() const { return all_experts_ / state_.part().division.expert; }  // of this device
   std::int64_t sources() const { return row_parts_ * state_.part().division.expert; }
   Place same_as(Place place) const;
+  static bool is_of_all(Place place) { return place == Place::gathered || place == Place::by_expert; }
   std::int64_t rows(const Pass& pass) const { return pass.examples * rows_; }
   Tensor at(Place place, const Pass& pass) const;  // flat
   Tensor shaped(Place place, const Pass& pass) const;
@@ -52,7 +57,7 @@ class ExpertRows {
   int number_;
   std::int64_t rows_, columns_, all_experts_;
   std::int64_t row_parts_;  // devices that divide rows, and gather them for the experts
-  std::optional<Place> kept_at_;
+  std::optional<Place> kept_at_{};
   Kept kept_{};
 };
 

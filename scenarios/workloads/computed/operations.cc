@@ -145,6 +145,11 @@ bool Operations::divides_loss() const {
   return state_.part().division.tensor > 1 && tandem::divides_loss(state_.whole(layer_));
 }
 
+// Micro-batches that enter from the other end have numbers of their own in this stage.
+Tensor Operations::loss(const Pass& pass) const {
+  return state_.losses.slice(pass.index % state_.part().passes, 1);
+}
+
 Tensor Operations::labels(const Pass& pass) const {
   return state_.batch.labels.flat_slice(pass.offset * part_.rows, pass.examples * part_.rows);
 }
@@ -157,7 +162,7 @@ double Operations::loss_scale() const {
 
 void Operations::apply_loss(const Pass& pass, const Tensor& logits) {
   if (divides_loss()) return state_.launch(op::row_maxima(maxima_.at(pass).flat_slice(0, logits.shape()[0]), logits));
-  state_.launch(op::softmax_cross_entropy({.loss = state_.losses.slice(pass.index, 1),
+  state_.launch(op::softmax_cross_entropy({.loss = loss(pass),
                                            .gradient = of_logits_.at(pass),
                                            .correct = {},
                                            .logits = logits,
@@ -179,7 +184,7 @@ void Operations::loss_sums(const Pass& pass) {
 
 void Operations::divided_loss(const Pass& pass) {
   const auto rows = [&pass](const Kept& kept) { return kept.at(pass).flat_slice(0, kept.at(pass).element_count()); };
-  state_.launch(op::divided_cross_entropy({.loss = state_.losses.slice(pass.index, 1),
+  state_.launch(op::divided_cross_entropy({.loss = loss(pass),
                                            .gradient = of_logits_.at(pass),
                                            .logits = output(pass),
                                            .maxima = rows(maxima_),

@@ -50,6 +50,7 @@ class Operations {
   Tensor vector(const Tensor& flat, std::int64_t first) const;
   bool is_loss() const;
   bool divides_loss() const;
+  Tensor loss(const Pass& pass) const;
   Tensor labels(const Pass& pass) const;
   double loss_scale() const;
   const Name& name(const char* what) const;

@@ -4,14 +4,16 @@
 
 namespace tandem {
 
-Kept::Kept(Device& device, DType dtype, const StagePart& part, std::int64_t rows, std::int64_t columns,
-           bool is_recomputed)
-    : rows_(rows), columns_(columns), slots_(static_cast<std::size_t>(is_recomputed ? 1 : part.live)) {
+Kept::Kept(Device& device, DType dtype, const StagePart& part, std::int64_t rows, std::int64_t columns, int passes)
+    : rows_(rows), columns_(columns), slots_(static_cast<std::size_t>(passes)) {
   for (Tensor& slot : slots_) slot = device.allocate(dtype, {part.examples * rows * columns});
 }
 
 Tensor Kept::at(const Pass& pass) const {
-  return slots_[static_cast<std::size_t>(pass.index) % slots_.size()].view(0, {pass.examples * rows_, columns_});
+  const bool is_forward = pass.kind == PipelineAction::Pass::forward;
+  const Tensor& memory =
+      is_forward && forward_ ? forward_ : slots_[static_cast<std::size_t>(pass.index) % slots_.size()];
+  return memory.view(0, {pass.examples * rows_, columns_});
 }
 
 StageState::StageState(const Model& model, const TrainingSettings& training, const ComputedSettings& settings,
@@ -33,10 +35,17 @@ StageState::StageState(const Model& model, const TrainingSettings& training, con
 Kept StageState::keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output) {
   const Layer::Again again = recomputation_->again(layer);
   const bool stays = again == Layer::Again::nothing || (is_output && again == Layer::Again::everything_but_output);
-  if (stays) return {device_, dtype, part_, rows, columns, false};
+  if (stays) return {device_, dtype, part_, rows, columns, part_.live};
   Kept& shared = recomputed_[{layer - recomputation_->first_of(layer), kept_[layer]++, rows, columns}];
-  if (!shared) shared = {device_, dtype, part_, rows, columns, true};
-  return shared;
+  if (!shared) shared = {device_, dtype, part_, rows, columns, 1};
+  if (part_.owing == 0) return shared;
+  Kept mine(device_, dtype, part_, rows, columns, part_.owing);
+  mine.use_in_forward_passes(shared);
+  return mine;
+}
+
+Kept StageState::leave(std::int64_t rows, std::int64_t columns) {
+  return part_.owing > 0 ? Kept(device_, dtype_, part_, rows, columns, part_.owing) : Kept();
 }
 
 Tensor StageState::scratch(Use use, std::int64_t elements, int number) {
@@ -83,7 +92,12 @@ Tensor StageState::output(int producer, const Pass& pass) const {
 Tensor StageState::gradient(int producer, const Tensor& like) {
   const int at = place(producer);
   if (const auto given = given_.find(at); given != given_.end()) return given->second;
-  Tensor& memory = gradients_[at][at == kNoLayer ? turn_ % 3 : 0];
+  constexpr std::size_t kTurns = 3;
+  std::vector<Tensor>& all = gradients_[at];
+  all.resize(std::max(kTurns, static_cast<std::size_t>(part_.owing)));
+  const bool is_input = at == kNoLayer;
+  const bool may_be_left = !is_input && layers_[static_cast<std::size_t>(at) - part_.first].parameters() > 0;
+  Tensor& memory = all[is_input ? turn_ % kTurns : may_be_left ? slot_ : 0];
   if (!memory || memory.element_count() < like.element_count()) {
     memory = device_.allocate(like.dtype(), {like.element_count()});
   }
@@ -116,8 +130,9 @@ Tensor StageState::whole_gradient(int producer, const Tensor& like) {
   return whole;
 }
 
-void StageState::begin_backward() {
+void StageState::begin_backward(const Pass& pass) {
   ++turn_;
+  slot_ = static_cast<std::size_t>(pass.index % std::max(1, part_.owing));
   begun_.clear();
   given_.clear();
 }

@@ -1,7 +1,7 @@
 // What the layers of a computed stage share: the stage's place, memory, and the passes under way.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -17,15 +17,31 @@ namespace tandem {
 class Kept {
  public:
   Kept() = default;
-  // Has `columns` for each of `rows` in an example, and room for as many passes as are under way at the same time; one
-  // for all of them if it is computed again anyway.
-  Kept(Device& device, DType dtype, const StagePart& part, std::int64_t rows, std::int64_t columns, bool is_recomputed);
+  // Has `columns` for each of `rows` in an example, and room for `passes` that follow each other.
+  Kept(Device& device, DType dtype, const StagePart& part, std::int64_t rows, std::int64_t columns, int passes);
 
   explicit operator bool() const { return !slots_.empty(); }
+  // Lets forward passes use other memory of this size, which they need not keep.
+  void use_in_forward_passes(const Kept& other) { forward_ = other.slots_.front(); }
   Tensor at(const Pass& pass) const;  // [rows of the pass, columns]
 
  private:
   std::int64_t rows_ = 0, columns_ = 0;
+  std::vector<Tensor> slots_;
+  Tensor forward_{};
+};
+
+// A gradient that those of weights read, which may be a later pass.
+class LeftGradient {
+ public:
+  explicit LeftGradient(const StagePart& part) : slots_(static_cast<std::size_t>(std::max(1, part.owing))) {}
+
+  void set(const Pass& pass, const Tensor& gradient) { slots_[slot_of(pass)] = gradient; }
+  const Tensor& at(const Pass& pass) const { return slots_[slot_of(pass)]; }
+
+ private:
+  std::size_t slot_of(const Pass& pass) const { return static_cast<std::size_t>(pass.index) % slots_.size(); }
+
   std::vector<Tensor> slots_;
 };
 
@@ -48,8 +64,11 @@ class StageState {
   bool is_last() const { return part_.end == model_.layers.size(); }
 
   // Returns room for what a layer keeps. Layers of blocks that are computed again share it with the same layers of
-  // other blocks, except for `is_output` of a block.
+  // other blocks, except for `is_output` of a block; where gradients of weights are left for later, in forward passes
+  // only.
   Kept keep(std::size_t layer, std::int64_t rows, std::int64_t columns, DType dtype, bool is_output);
+  // Returns room for what backward passes leave for the gradients of weights; there is none where they leave nothing.
+  Kept leave(std::int64_t rows, std::int64_t columns);
   // Memory for the work of one layer; the same each time.
   enum class Use : std::uint8_t { rows, of_rows, input, of_input, keys, other, experts, quantised };
   Tensor scratch(Use use, std::int64_t elements, int number = 0);
@@ -74,7 +93,7 @@ class StageState {
   // What residuals add to a gradient, once it is whole.
   void add_shortcut(int producer, const Tensor& gradient);
   Tensor whole_gradient(int producer, const Tensor& like);
-  void begin_backward();
+  void begin_backward(const Pass& pass);
 
   int step = -1;
   Batch batch{};
@@ -95,12 +114,14 @@ class StageState {
   std::map<std::pair<Use, int>, Tensor> scratch_;
   // By the layer's place among those that are computed again with it, number and size.
   std::map<std::tuple<std::size_t, int, std::int64_t, std::int64_t>, Kept> recomputed_;
-  std::map<std::size_t, int> kept_;                 // how many, by layer
-  std::map<std::pair<int, int>, Tensor> outputs_;   // by producer and pass
-  std::map<int, std::array<Tensor, 3>> gradients_;  // by producer; the stage input's take turns, as they are sent
+  std::map<std::size_t, int> kept_;                // how many, by layer
+  std::map<std::pair<int, int>, Tensor> outputs_;  // by producer and pass
+  // By producer, where it has parameters for each pass that may be left; the stage input's take turns, as they are
+  // sent.
+  std::map<int, std::vector<Tensor>> gradients_;
   std::map<int, Tensor> shortcuts_, given_;
   std::map<int, bool> begun_, has_shortcut_;
-  std::size_t turn_ = 0;
+  std::size_t turn_ = 0, slot_ = 0;  // of the pass under way
 };
 
 }  // namespace tandem

@@ -24,10 +24,12 @@ TableLayer::TableLayer(StageState& state, std::size_t layer, bool shares_words, 
       layer_(state.layer(layer)),
       shares_words_(shares_words),
       operations_(state, layer, table_output_part(state, layer)),
+      of_operations_(state.part()),
       forward_(layer_.name),
       backward_(layer_.name + " gradient") {
   const StagePart& part = state.part();
   const LayerFlow& flow = state.flow(layer);
+  if (sums_rows()) of_rows_ = state.leave(layer_.embedding->rows, layer_.embedding->columns);
   words_ = part_of(flow.words, part.division.tensor, part.tensor_part);
   if (!flow.has_positions) return;
   positions_ = part_of(state.whole(layer).embedding->entries - flow.words, part.division.tensor, part.tensor_part);
@@ -46,8 +48,9 @@ Tensor TableLayer::result(const Pass& pass) {
   return sums_rows() ? state_.all_rows(StageState::Use::rows, product) : product;
 }
 
-Tensor TableLayer::of_result() {
-  return sums_rows() ? state_.all_rows(StageState::Use::of_rows, of_operations_) : of_operations_;
+Tensor TableLayer::of_result(const Pass& pass) {
+  if (!sums_rows()) return of_operations_.at(pass);
+  return of_rows_ ? of_rows_.at(pass) : state_.all_rows(StageState::Use::of_rows, of_operations_.at(pass));
 }
 
 Tensor TableLayer::tokens(const Pass& pass) const {
@@ -74,13 +77,14 @@ void TableLayer::look_up(const Pass& pass, const Tensor& table) {
   }
 }
 
-// A layer with the same weights has written the gradients of words before.
+// A layer with the same weights has written the gradients of words before, or they have been cleared.
 void TableLayer::add_gradient(const Pass& pass, const Tensor& table) {
-  if (pass.is_first && !shares_words_) state_.launch(op::fill(word_rows(table), 0));
-  state_.launch(op::add_rows(word_rows(table), of_result(), tokens(pass), words_.first), backward_);
+  const bool is_begun = shares_words_ || state_.part().has_cleared_table;
+  if (pass.is_first && !is_begun) state_.launch(op::fill(word_rows(table), 0));
+  state_.launch(op::add_rows(word_rows(table), of_result(pass), tokens(pass), words_.first), backward_);
   if (positions_.count == 0) return;
   if (pass.is_first) state_.launch(op::fill(position_rows(table), 0));
-  state_.launch(op::add_rows(position_rows(table), of_result(), places(pass), positions_.first), backward_);
+  state_.launch(op::add_rows(position_rows(table), of_result(pass), places(pass), positions_.first), backward_);
 }
 
 void TableLayer::launch(Work work, const Pass& pass, const LayerTensors& tensors) {
@@ -90,8 +94,7 @@ void TableLayer::launch(Work work, const Pass& pass, const LayerTensors& tensors
     case Work::operations:
       return operations_.forward(pass, tensors);
     case Work::operations_gradient:
-      of_operations_ = operations_.backward(pass, tensors);
-      return;
+      return of_operations_.set(pass, operations_.backward(pass, tensors));
     case Work::weight_gradient:
       return add_gradient(pass, tensors.gradients);
     default:
@@ -104,7 +107,7 @@ Exchanged TableLayer::operands(Exchange exchange, const Pass& pass) {
     case Exchange::output:
       return {.whole = result(pass), .part = sums_rows() ? operations_.product(pass) : Tensor()};
     case Exchange::output_gradient:
-      return {.whole = of_result(), .part = of_operations_};
+      return {.whole = of_result(pass), .part = of_operations_.at(pass)};
     default:
       TANDEM_UNREACHABLE("an exchange that an embedding lacks");
   }

@@ -21,7 +21,7 @@ class TableLayer final : public ComputedLayer {
  private:
   bool sums_rows() const { return state_.part().division.divides_rows; }
   Tensor result(const Pass& pass);
-  Tensor of_result();
+  Tensor of_result(const Pass& pass);
   Tensor tokens(const Pass& pass) const;
   Tensor places(const Pass& pass);
   Tensor word_rows(const Tensor& table) const;
@@ -36,7 +36,8 @@ class TableLayer final : public ComputedLayer {
   Range words_, positions_;  // the device's rows of each kind
   Operations operations_;
   Tensor places_{};  // of the tokens of the largest pass
-  Tensor of_operations_{};
+  LeftGradient of_operations_;
+  Kept of_rows_{};  // of all rows, where gradients of weights may read them later
   Name forward_, backward_;
 };
 

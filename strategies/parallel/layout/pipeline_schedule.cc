@@ -26,6 +26,19 @@ int live_micro_batches(std::span<const PipelineAction> actions, int chunk) {
   return most;
 }
 
+int owing_micro_batches(std::span<const PipelineAction> actions, int chunk) {
+  using Pass = PipelineAction::Pass;
+  int owing = 0, most = 0;
+  bool leaves_any = false;
+  for (const PipelineAction& action : actions) {
+    if (action.chunk != chunk) continue;
+    if (action.pass == Pass::backward || action.pass == Pass::inputs) most = std::max(most, ++owing);
+    if (action.pass == Pass::backward || action.pass == Pass::weights) --owing;
+    leaves_any = leaves_any || action.pass == Pass::inputs;
+  }
+  return leaves_any ? most : 0;
+}
+
 std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int micro_batches) {
   TANDEM_REQUIRE(stage >= 0 && stage < stages && micro_batches >= 1, "no such stage, or nothing to do");
   const int warm_up = std::min(stages - stage - 1, micro_batches);

@@ -64,6 +64,9 @@ enum class PipelineOrder : std::uint8_t {
 bool has_passes_of_weights(std::span<const PipelineAction> actions);
 // The largest number of micro-batches of a chunk that are between their first and their last pass at the same time.
 int live_micro_batches(std::span<const PipelineAction> actions, int chunk = 0);
+// The largest number of them that are between the begin of their backward pass and the end of their last one; 0 where
+// no pass of the chunk leaves gradients of weights for later.
+int owing_micro_batches(std::span<const PipelineAction> actions, int chunk = 0);
 
 // Divides layers into `stages` runs of at least one layer such that the most expensive run costs least. Returns the
 // first layer of each stage, and the number of layers at the end. ValueError for more stages than layers.

@@ -42,6 +42,7 @@ Stage::Stage(const MeshMember& member, const TrainableModel& model, const Parall
       layers_(layers),
       ends_(ends),
       live_(live_micro_batches(actions, chunk)),
+      owing_(owing_micro_batches(actions, chunk)),
       rows_(part_of(options.batch, options.data, member.place.data)) {
   shared_ = ends == nullptr ? 0 : shared_elements(model.model(), options.tensor, member.place.tensor);
   tied_ = is_last() ? shared_ : 0;
@@ -99,14 +100,6 @@ void Stage::make_parts() {
   }
 }
 
-// The table whose weights another layer of the stage shares.
-std::optional<std::size_t> Stage::shared_table() const {
-  const bool is_shared = std::ranges::any_of(parts_, &Layer::shared_weights);
-  const auto table = std::ranges::find_if(parts_, [](const Layer& part) { return !!part.embedding; });
-  if (!is_shared || table == parts_.end()) return std::nullopt;
-  return static_cast<std::size_t>(table - parts_.begin());
-}
-
 void Stage::make_exchanges(std::int64_t examples) {
   const auto [entry, is_new] = exchanges_.try_emplace(examples);
   if (!is_new) return;
@@ -153,7 +146,9 @@ StagePart Stage::part() const {
           .examples = pass(0).examples,
           .passes = options_.micro_batches_of_chunk(),
           .live = live_,
-          .gathers_each_pass = options_.shard_parameters};
+          .owing = owing_,
+          .gathers_each_pass = options_.shard_parameters,
+          .has_cleared_table = lends_table_ || table_of_ != nullptr};
 }
 
 void Stage::use(std::unique_ptr<StageModel> computation, Device& host) {
@@ -203,23 +198,6 @@ const LayerExchanges& Stage::exchanges(std::size_t layer, const Pass& pass) cons
   return exchanges_.at(pass.examples)[layer];
 }
 
-// In the last stage, shared weights are the copy before the layers' own parameters; elsewhere, the table's.
-LayerTensors Stage::tensors(std::size_t layer) const {
-  const auto slice = [this](std::int64_t first, std::int64_t count) {
-    return std::pair(parameters_->used(first, count), parameters_->gradients(first, count));
-  };
-  LayerTensors tensors;
-  const std::int64_t count = parts_[layer].parameters();
-  if (count > 0) std::tie(tensors.parameters, tensors.gradients) = slice(parameters_->first_of(layer), count);
-  if (!parts_[layer].shared_weights || parts_[layer].is_frozen) return tensors;
-  const Layer::Gemm& gemm = *parts_[layer].gemm;
-  const auto table = std::ranges::find_if(parts_, [](const Layer& part) { return !!part.embedding; });
-  if (tied_ == 0 && table == parts_.end()) return tensors;
-  const std::int64_t first = tied_ > 0 ? 0 : parameters_->first_of(static_cast<std::size_t>(table - parts_.begin()));
-  std::tie(tensors.shared_parameters, tensors.shared_gradients) = slice(first, gemm.depth * gemm.columns);
-  return tensors;
-}
-
 void Stage::launch(Work work, std::size_t layer, const Pass& pass) const {
   computation_->launch(work, layer, pass, tensors(layer));
 }
@@ -245,23 +223,17 @@ void Stage::wait_for_exchanges() const {
   if (overlaps_products()) compute().wait(device_.stream(kTensorStream).record());
 }
 
-void Stage::begin_step(const Batch& batch) {
-  parameters_->begin_step();
-  computation_->begin_step(batch);
-}
-
 Stage::Progress Stage::begin(const PipelineAction& action, bool in_parts) const {
   Progress progress;
-  progress.kind_ = action.pass;
   progress.pass_ = pass(action.micro_batch);
-  progress.pass_.leaves_weights = action.pass == PipelineAction::Pass::inputs;
+  progress.pass_.kind = action.pass;
   progress.in_parts_ = in_parts && !model_.has_values();
   return progress;
 }
 
 bool Stage::go_on(Progress& progress) {
   end_exchange(progress);
-  switch (progress.kind_) {
+  switch (progress.pass_.kind) {
     case PipelineAction::Pass::forward:
       return forward(progress);
     case PipelineAction::Pass::backward:
@@ -296,7 +268,7 @@ void Stage::end_exchange(Progress& progress) const {
 bool Stage::forward(Progress& progress) {
   const Pass& pass = progress.pass_;
   if (!std::exchange(progress.is_begun_, true)) {
-    computation_->begin_forward(pass, channels_.input ? channels_.input->receive(pass.examples) : Tensor());
+    computation_->begin_forward(pass, receive_input(pass));
   }
   for (std::size_t& i = progress.layers_; i < parts_.size(); ++i, progress.exchanges_ = 0) {
     if (is_beside_exchange(i)) continue;
@@ -311,9 +283,7 @@ bool Stage::forward(Progress& progress) {
     }
     if (offload_) offload_->after_forward(i, pass);
   }
-  if (!channels_.output) return false;
-  channels_.output->wait_for_room();
-  channels_.output->send(computation_->output(pass), pass.examples);
+  send_output(pass);
   return false;
 }
 
@@ -323,6 +293,7 @@ void Stage::begin_forward_of(std::size_t layer, const Pass& pass) const {
   const std::int64_t own = parts_[layer].parameters();
   if (pass.is_first && (own > 0 || !uses_tied)) parameters_->wait_for(parameters_->first_of(layer), own);
   if (pass.is_first && uses_tied) parameters_->wait_for(0, tied_);
+  if (pass.is_first && table_of_ != nullptr && parts_[layer].shared_weights) wait_for_shared_table();
   parameters_->begin_layer(layer, StageParameters::Way::forward);
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "strategies/parallel/layout/mesh_layout.h"
@@ -18,6 +19,7 @@
 #include "strategies/parallel/stages/linear.h"
 #include "strategies/parallel/stages/stage_channels.h"
 #include "strategies/parallel/stages/stage_exchange.h"
+#include "strategies/parallel/stages/stage_joint.h"
 #include "strategies/parallel/stages/stage_parameters.h"
 #include "strategies/parallel/stages/trainable_model.h"
 
@@ -29,7 +31,6 @@ class Stage final {
   class Progress {
    private:
     friend class Stage;
-    PipelineAction::Pass kind_ = PipelineAction::Pass::forward;
     Pass pass_{};
     bool in_parts_ = false, is_begun_ = false;
     std::size_t layers_ = 0;  // that are done, in the order of the pass
@@ -42,6 +43,12 @@ class Stage final {
   // this stage.
   Stage(const MeshMember& member, const TrainableModel& model, const ParallelOptions& options, Range layers,
         GroupCollectives* ends, std::span<const PipelineAction> actions, int chunk);
+
+  // Lets a stage hand its output to the next one on the same device, and that one the gradients back. Both models have
+  // values.
+  static void join(Stage& before, Stage& after);
+  // Lets this stage read a table of an earlier one on the same device, and add to its gradients. Called before part().
+  void share_table_of(Stage& other);
 
   StagePart part() const;
   // Called before the first step, with what was made for part(). `host` is the worker's CPU, on which first values are
@@ -70,14 +77,22 @@ class Stage final {
   const std::vector<Layer>& all_layers() const { return model_.model().layers; }
   Stream& compute() const { return device_.compute_stream(); }
   Pass pass(int micro_batch) const;
+  Tensor receive_input(const Pass& pass);
+  void send_output(const Pass& pass);
+  void release_input();
+  Tensor receive_gradient(const Pass& pass);
+  void send_gradient(const Pass& pass);
   const LayerExchanges& exchanges(std::size_t layer, const Pass& pass) const;
   LayerTensors tensors(std::size_t layer) const;
   void make_parts();
+  std::optional<std::size_t> table() const;
   std::optional<std::size_t> shared_table() const;
+  std::pair<const StageParameters*, std::int64_t> shared_parameters() const;
   void make_exchanges(std::int64_t examples);
   void set_first_values(Device& host);
   void open_offload(Device& host);
   void open_channels();
+  void wait_for_shared_table() const;
   void launch(Work work, std::size_t layer, const Pass& pass) const;
   void exchange(Exchange exchange, std::size_t layer, const Pass& pass, Stream& stream) const;
   bool overlaps_products() const;
@@ -113,6 +128,7 @@ class Stage final {
   void sum_pieces(std::size_t layer, const Pass& pass) const;
   void exchange_loss(std::size_t layer, const Pass& pass) const;
   void gradients_of_layer(std::size_t layer, const Pass& pass) const;
+  bool is_deferrable(std::size_t layer) const;
   bool is_deferred(std::size_t layer, const Pass& pass) const;
   void gradients_of_weights(std::size_t layer, const Pass& pass) const;
   void gradients_beside_exchanges(std::size_t layer, const Pass& pass) const;
@@ -131,6 +147,7 @@ class Stage final {
   Range layers_;  // of the model
   GroupCollectives* ends_;
   int live_;                  // micro-batches between their first and their last pass at the same time
+  int owing_;                 // owing_micro_batches()
   Range rows_;                // of the batch
   std::vector<Layer> parts_;  // of the layers, that the device has
   std::optional<Recomputation> recomputation_{};
@@ -148,6 +165,9 @@ class Stage final {
   Tensor row_sums_{};
   std::unique_ptr<StageParameters> parameters_{};
   StageChannels channels_{};
+  std::shared_ptr<StageJoint> before_{}, after_{};  // where that stage is on this device
+  const Stage* table_of_ = nullptr;                 // an earlier stage on this device whose table this one reads
+  bool lends_table_ = false;                        // to a later one, which adds to its gradients
   std::unique_ptr<StageModel> computation_{};
   std::optional<ActivationOffload> offload_{};
 };

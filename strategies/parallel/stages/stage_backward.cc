@@ -14,9 +14,10 @@ Pass Stage::of_gradients(const Pass& pass) const {
   return of_gradients;
 }
 
-// Devices that share two stages reduce their gradients after the passes, in one order.
+// Devices that share two stages reduce their gradients after the passes, in one order, and so does a stage to whose
+// gradients another one adds.
 bool Stage::reduces_in(const Pass& pass) const {
-  return pass.is_last && !pass.leaves_weights && options_.ways() == 1;
+  return pass.is_last && pass.kind != PipelineAction::Pass::inputs && options_.ways() == 1 && !lends_table_;
 }
 
 bool Stage::backward(Progress& progress) {
@@ -51,7 +52,7 @@ bool Stage::backward(Progress& progress) {
 
 void Stage::begin_backward(const Pass& pass) {
   if (of_gradients(pass).is_first) parameters_->begin_backward(*computation_);
-  computation_->begin_backward(pass, channels_.gradient ? channels_.gradient->receive(pass.examples) : Tensor());
+  computation_->begin_backward(pass, receive_gradient(pass));
 }
 
 void Stage::begin_backward_of(std::size_t layer, Progress& progress) {
@@ -72,29 +73,28 @@ void Stage::reduce_gradients_of_layer(std::size_t layer, const Pass& pass) {
 
 void Stage::end_backward(const Pass& pass) {
   if (reduces_in(pass)) parameters_->reduce_from(0);
-  if (channels_.gradient) channels_.gradient->release();
-  if (!channels_.input) return;
-  channels_.input_gradient->wait_for_room();
-  channels_.input_gradient->send(computation_->input_gradient(pass), pass.examples);
-  if (!pass.leaves_weights) channels_.input->release();
+  send_gradient(pass);
+  if (pass.kind != PipelineAction::Pass::inputs) release_input();
 }
 
 // After the part of the backward pass that leaves them.
 void Stage::weights(const Pass& pass) {
-  Pass left = pass;
-  left.leaves_weights = true;
   for (std::size_t i = parts_.size(); i-- > 0;) {
-    if (is_deferred(i, left)) gradients_of_weights(i, pass);
+    if (is_deferrable(i)) gradients_of_weights(i, pass);
     if (reduces_in(pass) && settings_.overlap) parameters_->reduce_from(i);
   }
   if (reduces_in(pass)) parameters_->reduce_from(0);
-  if (channels_.input) channels_.input->release();
+  release_input();
 }
 
 // Gradients of the operands of attention go further back, and wait for nothing.
-bool Stage::is_deferred(std::size_t layer, const Pass& pass) const {
+bool Stage::is_deferrable(std::size_t layer) const {
   const Layer& part = parts_[layer];
-  return pass.leaves_weights && part.parameters() > 0 && !(part.gemm && part.gemm->batched);
+  return part.parameters() > 0 && !(part.gemm && part.gemm->batched);
+}
+
+bool Stage::is_deferred(std::size_t layer, const Pass& pass) const {
+  return pass.kind == PipelineAction::Pass::inputs && is_deferrable(layer);
 }
 
 void Stage::gradients_of_weights(std::size_t layer, const Pass& pass) const {
@@ -194,7 +194,7 @@ void Stage::gradients_of_attention(std::size_t layer, const Pass& pass) const {
 // Sums, where that is done after the passes, and the gradients of the word embeddings, of which the first and the last
 // stage have a copy each.
 void Stage::reduce() {
-  if (options_.ways() > 1) parameters_->reduce_from(0);
+  if (options_.ways() > 1 || lends_table_) parameters_->reduce_from(0);
   if (shared_ == 0 || !(is_first() || is_last())) return;
   Stream& stream = device_.stream(kCommunicationStream);
   stream.wait(compute().record());

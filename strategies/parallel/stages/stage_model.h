@@ -15,6 +15,7 @@
 #include "engine/device.h"
 #include "strategies/model/model.h"
 #include "strategies/parallel/layout/layer_division.h"
+#include "strategies/parallel/layout/pipeline_schedule.h"
 
 namespace tandem {
 
@@ -26,7 +27,8 @@ struct Pass {
   std::int64_t examples = 1;
   bool is_first = true;  // of those whose gradients are added up
   bool is_last = true;
-  bool leaves_weights = false;  // backward: gradients of weights are a pass of their own
+  // Where some passes leave gradients of weights for later: what this one does.
+  PipelineAction::Pass kind = PipelineAction::Pass::backward;
 };
 
 // A part of the computation of a layer.
@@ -135,7 +137,10 @@ struct StagePart {
   std::int64_t examples = 1;                               // of the largest pass
   int passes = 1;                                          // of a step
   int live = 1;                                            // passes between forward and backward at the same time
+  int owing = 0;                                           // owing_micro_batches()
   bool gathers_each_pass = false;                          // whether parameters arrive anew for each pass
+  // Whether gradients of weights that stages share are cleared before each step; otherwise the first pass writes them.
+  bool has_cleared_table = false;
 };
 
 }  // namespace tandem

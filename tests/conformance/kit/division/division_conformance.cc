@@ -11,6 +11,7 @@
 #include "engine/engine_info.h"
 #include "engine/launched_job.h"
 #include "scenarios/run/runner.h"
+#include "strategies/parallel/layout/parallel_options.h"
 #include "strategies/strategies.h"
 #include "tests/conformance/worlds.h"
 #include "topologies/base/error.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr int kSteps = 4;
 constexpr double kRounding = 1e-5;  // of f32 sums in another order, relative to the loss
 constexpr int kBatch = 8;
+constexpr int kBlocks = 4;  // of both models
 constexpr const char* kGpt = "model: gpt_tiny, sizes: {layers: 4, hidden: 32, tokens: 16}, batch: 8";
 constexpr const char* kExperts = "model: moe_tiny, sizes: {layers: 4, hidden: 32, tokens: 16}, batch: 8";
 
@@ -121,6 +123,29 @@ std::string title_of(const Mesh& mesh) {
   return title;
 }
 
+// The orders with gradients of weights as passes of their own that have blocks for all of their stages.
+std::vector<std::string> orders_of(int pipeline) {
+  std::vector<std::string> orders;
+  for (const auto& [name, order] : pipeline_orders()) {
+    const ParallelOptions options{.pipeline = pipeline, .order = order};
+    const bool is_usual = order == PipelineOrder::one_forward_one_backward;
+    if (!is_usual && options.stages() <= kBlocks) orders.push_back(name);
+  }
+  return orders;
+}
+
+void add_order(DivisionUnderTest tested, const std::string& order, std::vector<DivisionUnderTest>& all) {
+  tested.mesh += ", schedule: " + order;
+  tested.title += "_" + order;
+  all.push_back(tested);
+}
+
+// Appends the same pipeline in one of these orders in turn.
+void add_some_order(const DivisionUnderTest& tested, int pipeline, int number, std::vector<DivisionUnderTest>& all) {
+  const std::vector<std::string> orders = orders_of(pipeline);
+  add_order(tested, orders[static_cast<std::size_t>(number) % orders.size()], all);
+}
+
 // Each mesh of a GPT, some with what not every mesh needs; and of a model with experts, divided in each way.
 void add_meshes(const DivisionUnderTest& base, bool has_micro_batches, std::vector<DivisionUnderTest>& all) {
   int number = 0;
@@ -137,14 +162,17 @@ void add_meshes(const DivisionUnderTest& base, bool has_micro_batches, std::vect
       tested.mesh += has_pieces ? ", shard_parameters: true" : ", distributed_optimizer: true";
     if (kind != 0 && mesh.data == 4) tested.mesh += ", replicate: 2";
     if (kind == 2) tested.training += ", activation_checkpointing: true";
-    if (mesh.pipeline > 1 && has_micro_batches) tested.mesh += fmt::format(", micro_batches: {}", 2 * mesh.pipeline);
+    const bool has_orders = mesh.pipeline > 1 && has_micro_batches;
+    if (has_orders) tested.mesh += fmt::format(", micro_batches: {}", 2 * mesh.pipeline);
     all.push_back(tested);
+    if (has_orders) add_some_order(tested, mesh.pipeline, number, all);
     for (int experts = 1; experts <= mesh.data * mesh.context; experts *= 2) {
       DivisionUnderTest of_experts = tested;
       of_experts.model = kExperts;
       of_experts.mesh += fmt::format(", expert: {}", experts);
       of_experts.title += fmt::format("_experts{}", experts);
       all.push_back(of_experts);
+      if (has_orders && experts > 1) add_some_order(of_experts, mesh.pipeline, number + experts, all);
     }
   }
 }
@@ -155,6 +183,9 @@ void add_axis(const DivisionUnderTest& base, bool has_micro_batches, std::vector
   tested.title = fmt::format("devices{}", tested.devices);
   if (has_micro_batches) tested.mesh = fmt::format("micro_batches: {}", 2 * tested.devices);
   all.push_back(tested);
+  if (has_micro_batches) {
+    for (const std::string& order : orders_of(tested.devices)) add_order(tested, order, all);
+  }
   tested.model = kExperts;
   tested.training = ", activation_checkpointing: true";
   tested.title += "_experts_again";
