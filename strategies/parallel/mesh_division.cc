@@ -56,7 +56,6 @@ std::optional<DivisionProblem> order_problem(const DivisionRequest& request) {
     return DivisionProblem{"strategy.schedule", fmt::format(fmt::runtime(text), name)};
   };
   if (problem != nullptr) return at_schedule(problem);
-  if (options.shard_parameters) return at_schedule("{} is for parameters that are whole");
   const bool is_dual_pipe = options.order == PipelineOrder::dual_pipe || options.order == PipelineOrder::dual_pipe_v;
   return is_dual_pipe ? two_ways_problem(options, name) : std::nullopt;
 }

@@ -68,6 +68,34 @@ INSTANTIATE_TEST_SUITE_P(
             ", sequence_parallel: true, activation_checkpointing: true"}),
     [](const auto& instance) { return instance.param.name; });
 
+// Parameters in pieces are for models whose two ends have no table in common.
+class ComputedOrdersOfPieces : public testing::TestWithParam<Way> {};
+
+TEST_P(ComputedOrdersOfPieces, LearnWhatOneDeviceLearns) {
+  const std::string folder = TANDEM_SOURCE_DIR "/tests/scenarios/good/files/";
+  const bool has_experts = GetParam().name.starts_with("experts");
+  for (const std::string& order : kOrders) {
+    SCOPED_TRACE(order);
+    Way way = in_order(GetParam(), order);
+    way.strategy += ", shard_parameters: true";
+    if (order.ends_with("_v")) way.strategy += ", stage_blocks: [0, 1, 1, 0]";
+    for (const char* const engine : {kThreads, kSimulated}) {
+      expect_same_losses(folder + (has_experts ? "mixture_tiny.yaml" : "llama_tiny.yaml"), way, engine);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, ComputedOrdersOfPieces,
+    testing::Values(
+        Way{"replicas", "name: mesh, data: 2, pipeline: 2, micro_batches: 4"},
+        Way{"again", "name: mesh, data: 2, pipeline: 2, micro_batches: 4", 4, ", activation_checkpointing: true"},
+        Way{"rows", "name: mesh, data: 2, tensor: 2, pipeline: 2, micro_batches: 4", 8, ", sequence_parallel: true"},
+        Way{"sequences", "name: mesh, context: 2, pipeline: 2, micro_batches: 4"},
+        Way{"groups", "name: mesh, data: 2, pipeline: 2, micro_batches: 4, replicate: 2"},
+        Way{"experts", "name: mesh, data: 2, expert: 2, pipeline: 2, micro_batches: 4"}),
+    [](const auto& instance) { return instance.param.name; });
+
 TEST(ComputedOrdersOfChunks, LearnWhatOneDeviceLearns) {
   for (const char* const more : {"", ", activation_checkpointing: true"}) {
     const Way way{"interleaved", "name: pipeline_parallel, micro_batches: 4, virtual_stages: 2, schedule: zero_bubble",

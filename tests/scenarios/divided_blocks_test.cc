@@ -67,5 +67,27 @@ TEST(DividedBlocks, PiecesAreGatheredForEachUseAndSummedInEachPass) {
   EXPECT_EQ(calls("data: 8, shard_parameters: true, replicate: 2", "reduce_scatter"), 2 * 9);
 }
 
+// With gradients of weights as passes of their own, pieces are gathered for the same passes as before: the gradients of
+// weights read none. Theirs are summed once in each pass, nine of them.
+TEST(DividedBlocks, PiecesAreNotGatheredForGradientsOfWeights) {
+  const auto calls = [](const std::string& schedule, const char* operation) {
+    int sum = 0;
+    const RunResult result = run_blocks(
+        "{name: mesh, data: 2, pipeline: 2, micro_batches: 4, shard_parameters: true, schedule: " + schedule + "}", 16,
+        4, ", bucket_bytes: 1kB");
+    for (const CollectiveSummary& one : result.report.summary.collectives) {
+      if (one.operation == operation) sum += static_cast<int>(one.calls_per_step);
+    }
+    return sum;
+  };
+  const int gathered = calls("1f1b", "all_gather");
+  EXPECT_GT(gathered, 4 * 9);
+  EXPECT_EQ(calls("zero_bubble", "all_gather"), gathered);
+  for (const char* schedule : {"1f1b", "zero_bubble", "zero_bubble_h2", "zero_bubble_v", "dualpipe_v"}) {
+    EXPECT_EQ(calls(schedule, "reduce_scatter"), 4 * 9) << schedule;
+  }
+  EXPECT_EQ(calls("dualpipe", "reduce_scatter"), 2 * 9) << "half of the micro-batches are at each end";
+}
+
 }  // namespace
 }  // namespace tandem

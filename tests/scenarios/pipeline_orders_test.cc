@@ -28,6 +28,21 @@ TEST(PipelineOrders, WaitAsLongAsTheirPapersSay) {
   EXPECT_NEAR(step(pipeline_of("dualpipe", 16)) / unit, whole + 1, 1.5);
 }
 
+// Pieces are gathered and summed beside the passes, over links that cost next to nothing. Devices add up and update
+// less.
+TEST(PipelineOrders, WaitNoLongerWithPieces) {
+  const auto step = [](const std::string& schedule, bool has_pieces) {
+    return step_of(run_blocks("{name: mesh, data: 2, pipeline: 4, micro_batches: 16, schedule: " + schedule +
+                                  (has_pieces ? ", shard_parameters: true}" : "}"),
+                              32, 8));
+  };
+  const double usual = step("1f1b", true);
+  for (const char* schedule : {"zero_bubble", "zero_bubble_h2", "zero_bubble_v", "dualpipe_v", "dualpipe"}) {
+    EXPECT_LT(step(schedule, true), step(schedule, false)) << schedule;
+    EXPECT_LT(step(schedule, true), 0.95 * usual) << schedule;
+  }
+}
+
 TEST(PipelineOrders, ComputeTheSame) {
   const double once = flops(run_blocks(pipeline_of("1f1b", 8), 8, 4));
   for (const char* schedule : {"zero_bubble", "zero_bubble_h2", "zero_bubble_v", "dualpipe_v", "dualpipe"}) {
@@ -54,22 +69,23 @@ TEST(PipelineOrders, SumGradientsOfBothCopies) {
 
 // Workers of both places of a stage take turns in its groups, so that those of one place are alike.
 TEST(PipelineOrders, OneWorkerStandsForOthersWhereStagesAreOnTwoDevices) {
-  const auto run = [](const std::string& engine) {
+  const auto run = [](const std::string& engine, const std::string& divided) {
     const Scenario scenario = read_scenario(
         "workload: {kind: layers, model: files/routed_experts.yaml, batch: 320, dtype: bf16, optimizer: adam}\n"
-        "strategy: {name: mesh, data: 80, expert: 8, pipeline: 2, micro_batches: 4, schedule: dualpipe, "
-        "distributed_optimizer: true}\nengine: " +
-        engine +
+        "strategy: {name: mesh, data: 80, expert: 8, pipeline: 2, micro_batches: 4, schedule: dualpipe, " +
+        divided + ": true}\nengine: " + engine +
         "\ntopology: {cluster: {node: hgx-h100, workers: 20}}\ndevices: {type: gpu, per_worker: 8}\n"
         "steps: 2\nwarmup_steps: 1\n");
     RunOptions options;
     options.measures_scaling = false;
     return run_scenario(scenario, options);
   };
-  const RunResult some = run("{name: sim}"), all = run("{name: sim, symmetry: off}");
-  EXPECT_FALSE(some.report.classes.empty());
-  EXPECT_TRUE(all.report.classes.empty());
-  EXPECT_EQ(step_of(some), step_of(all));
+  for (const char* const divided : {"distributed_optimizer", "shard_parameters"}) {
+    const RunResult some = run("{name: sim}", divided), all = run("{name: sim, symmetry: off}", divided);
+    EXPECT_FALSE(some.report.classes.empty()) << divided;
+    EXPECT_TRUE(all.report.classes.empty()) << divided;
+    EXPECT_EQ(step_of(some), step_of(all)) << divided;
+  }
 }
 
 // The same program with threads as devices: no order lets anybody wait for ever, whatever divides the stages.
@@ -90,7 +106,14 @@ INSTANTIATE_TEST_SUITE_P(
         "pipeline: 4, micro_batches: 8, schedule: dualpipe",
         "pipeline: 2, data: 2, micro_batches: 8, schedule: dualpipe, distributed_optimizer: true, "
         "overlap_gather: true",
-        "pipeline: 2, data: 2, micro_batches: 4, schedule: dualpipe, distributed_optimizer: true, replicate: 2"));
+        "pipeline: 2, data: 2, micro_batches: 4, schedule: dualpipe, distributed_optimizer: true, replicate: 2",
+        "pipeline: 2, data: 2, micro_batches: 8, schedule: zero_bubble, shard_parameters: true",
+        "pipeline: 2, data: 2, micro_batches: 8, schedule: zero_bubble, virtual_stages: 2, shard_parameters: true",
+        "pipeline: 2, data: 2, micro_batches: 8, schedule: zero_bubble_h2, shard_parameters: true",
+        "pipeline: 2, data: 2, micro_batches: 8, schedule: zero_bubble_v, shard_parameters: true",
+        "pipeline: 2, data: 2, micro_batches: 8, schedule: dualpipe_v, shard_parameters: true",
+        "pipeline: 4, micro_batches: 8, schedule: dualpipe, shard_parameters: true",
+        "pipeline: 2, data: 2, micro_batches: 8, schedule: dualpipe, shard_parameters: true, replicate: 2"));
 
 // A model with experts on eight simulated GPUs.
 RunResult run_mixtral(const std::string& strategy) {

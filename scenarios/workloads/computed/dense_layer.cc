@@ -130,7 +130,7 @@ void DenseLayer::weight_gradient(const Pass& pass, const LayerTensors& tensors) 
     const Tensor right = quantised_.rounded(Operand::gradient, of_product(pass), Summed::rows);
     state_.launch(op::gemm(weights, left, right, true, false, 1, before), of_weights_);
   }
-  operations_.bias_gradient(pass, tensors, of_operations_.at(pass));
+  operations_.parameter_gradients(pass, tensors, of_operations_.at(pass));
 }
 
 // Layers that share an input add up its gradients.

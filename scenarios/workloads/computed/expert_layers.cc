@@ -218,7 +218,7 @@ class CombinationLayer final : public ExpertLayer {
       case Work::operations_gradient:
         return send_gradients(pass, tensors);
       case Work::weight_gradient:
-        return operations_.bias_gradient(pass, tensors, of_operations_.at(pass));
+        return operations_.parameter_gradients(pass, tensors, of_operations_.at(pass));
       default:
         return;
     }

@@ -36,7 +36,8 @@ void Operations::make_steps() {
   for (const Pointwise operation : layer.then) {
     const bool is_of_table = is_table && operation == Pointwise::residual;
     if (operation == Pointwise::cross_entropy || is_of_attention(operation) || is_of_table) continue;
-    Step step{.operation = operation, .number = number++, .parameters = parameters};
+    Step step{
+        .operation = operation, .number = number++, .parameters = parameters, .left = LeftGradient(state_.part())};
     const Pointwise before = steps_.empty() ? Pointwise::bias : steps_.back().operation;
     if (operation == Pointwise::bias) parameters += part_.columns;
     if (is_row_norm(operation)) {
@@ -203,7 +204,7 @@ Tensor Operations::backward(const Pass& pass, const LayerTensors& tensors) {
 }
 
 void Operations::revert(std::size_t number, const Pass& pass, const LayerTensors& tensors, Tensor& gradient) {
-  const Step& step = steps_[number];
+  Step& step = steps_[number];
   const Tensor input = input_of(number, pass), result = input_of(number + 1, pass);
   const LayerFlow& flow = state_.flow(layer_);
   switch (step.operation) {
@@ -230,14 +231,36 @@ void Operations::revert(std::size_t number, const Pass& pass, const LayerTensors
     case Pointwise::softmax:
       return state_.launch(op::softmax_gradient(gradient, gradient, result));
     default: {
-      const bool is_centered = step.operation == Pointwise::layer_norm;
-      const Tensor statistics = step.statistics.at(pass);
-      const Tensor shift = is_centered ? vector(tensors.gradients, step.parameters + part_.columns) : Tensor();
-      state_.launch(op::normalize_parameter_gradients(vector(tensors.gradients, step.parameters), shift, gradient,
-                                                      input, statistics, !pass.is_first));
-      state_.launch(op::normalize_gradient(gradient, gradient, input, statistics,
-                                           vector(tensors.parameters, step.parameters), is_centered));
+      norm_gradients(step, pass, tensors, gradient, input);
+      state_.launch(op::normalize_gradient(gradient, gradient, input, step.statistics.at(pass),
+                                           vector(tensors.parameters, step.parameters),
+                                           step.operation == Pointwise::layer_norm));
     }
+  }
+}
+
+// Gradients in a buffer of a collective belong to one pass at a time; where those of weights are one of their own, they
+// have no place there before it.
+void Operations::norm_gradients(Step& step, const Pass& pass, const LayerTensors& tensors, const Tensor& gradient,
+                                const Tensor& input) {
+  const std::int64_t count = (step.operation == Pointwise::layer_norm ? 2 : 1) * part_.columns;
+  const bool leaves = pass.kind == PipelineAction::Pass::inputs && state_.part().gathers_each_pass;
+  if (leaves && !step.left.at(pass)) step.left.set(pass, state_.device().allocate(state_.dtype(), {count}));
+  const Tensor all = leaves ? step.left.at(pass) : tensors.gradients.flat_slice(step.parameters, count);
+  const Tensor shift = step.operation == Pointwise::layer_norm ? vector(all, part_.columns) : Tensor();
+  state_.launch(op::normalize_parameter_gradients(vector(all, 0), shift, gradient, input, step.statistics.at(pass),
+                                                  !leaves && !pass.is_first));
+}
+
+void Operations::parameter_gradients(const Pass& pass, const LayerTensors& tensors, const Tensor& of_product) {
+  bias_gradient(pass, tensors, of_product);
+  if (pass.kind != PipelineAction::Pass::weights || !state_.part().gathers_each_pass) return;
+  for (const Step& step : steps_) {
+    if (!is_row_norm(step.operation)) continue;
+    const Tensor& left = step.left.at(pass);
+    state_.launch(op::scale_add(tensors.gradients.flat_slice(step.parameters, left.element_count()), left, 1,
+                                pass.is_first ? 0 : 1),
+                  "accumulate");
   }
 }
 

@@ -28,8 +28,8 @@ class Operations {
   Exchanged loss_operands(Exchange exchange, const Pass& pass) const;
   // Turns the gradient of the output into that of the product, in place, and returns it.
   Tensor backward(const Pass& pass, const LayerTensors& tensors);
-  // The gradient of the bias, from that of the product.
-  void bias_gradient(const Pass& pass, const LayerTensors& tensors, const Tensor& of_product);
+  // The gradient of the bias, from that of the product, and what backward() has left of others.
+  void parameter_gradients(const Pass& pass, const LayerTensors& tensors, const Tensor& of_product);
 
  private:
   struct Step {
@@ -39,6 +39,7 @@ class Operations {
     bool is_in_place = true;
     Kept result{};      // where it is not
     Kept statistics{};  // of norms
+    LeftGradient left;  // of their parameters
   };
   void make_steps();
   bool is_in_place(Pointwise operation, Pointwise before) const;
@@ -48,6 +49,9 @@ class Operations {
   Tensor input_of(std::size_t step, const Pass& pass) const;
   Op dropout(const Step& step, const Pass& pass, const Tensor& matrix) const;
   Tensor vector(const Tensor& flat, std::int64_t first) const;
+  void norm_gradients(Step& step, const Pass& pass, const LayerTensors& tensors, const Tensor& gradient,
+                      const Tensor& input);
+  void bias_gradient(const Pass& pass, const LayerTensors& tensors, const Tensor& of_product);
   bool is_loss() const;
   bool divides_loss() const;
   Tensor loss(const Pass& pass) const;

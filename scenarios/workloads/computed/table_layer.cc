@@ -96,7 +96,8 @@ void TableLayer::launch(Work work, const Pass& pass, const LayerTensors& tensors
     case Work::operations_gradient:
       return of_operations_.set(pass, operations_.backward(pass, tensors));
     case Work::weight_gradient:
-      return add_gradient(pass, tensors.gradients);
+      add_gradient(pass, tensors.gradients);
+      return operations_.parameter_gradients(pass, tensors, of_operations_.at(pass));
     default:
       return;
   }

@@ -117,12 +117,15 @@ void ShardedStageParameters::begin_layer(std::size_t layer, Way way) {
 }
 
 // Buckets count from the one nearest to the output. The next one of the same kind arrives while this one is used.
+// Gradients of weights read no parameters.
 void ShardedStageParameters::enter(std::size_t index, Way way) {
   const std::size_t kind = kind_of(index);
-  if (way == Way::backward && current_gradients_[kind] != index) {
+  const bool makes_gradients = way == Way::backward || way == Way::weights;
+  if (makes_gradients && current_gradients_[kind] != index) {
     current_gradients_[kind] = index;
     compute().wait(gradients_[slot_of(index)].reduced);
   }
+  if (way == Way::weights) return;
   std::size_t& current = current_[kind];
   if (current == index) return;
   if (current != kNone) slots_[slot_of(current)].used = compute().record();

@@ -6,6 +6,9 @@
 // each pass; buckets of experts have buffers of their own, as has a table whose weights another layer shares, which
 // stays whole during a step.
 //
+// Where gradients of weights are a pass of their own, buckets are gathered for the gradients of inputs and not again,
+// and summed and scattered after the gradients of weights.
+//
 // Groups of devices may be copies of each other (hybrid sharding): they sum the gradients of their pieces.
 #pragma once
 

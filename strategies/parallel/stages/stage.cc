@@ -199,7 +199,7 @@ const LayerExchanges& Stage::exchanges(std::size_t layer, const Pass& pass) cons
 }
 
 void Stage::launch(Work work, std::size_t layer, const Pass& pass) const {
-  computation_->launch(work, layer, pass, tensors(layer));
+  computation_->launch(work, layer, pass, tensors(layer, pass));
 }
 
 void Stage::exchange(Exchange exchange, std::size_t layer, const Pass& pass, Stream& stream) const {

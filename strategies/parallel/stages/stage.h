@@ -83,7 +83,7 @@ class Stage final {
   Tensor receive_gradient(const Pass& pass);
   void send_gradient(const Pass& pass);
   const LayerExchanges& exchanges(std::size_t layer, const Pass& pass) const;
-  LayerTensors tensors(std::size_t layer) const;
+  LayerTensors tensors(std::size_t layer, const Pass& pass = {}) const;
   void make_parts();
   std::optional<std::size_t> table() const;
   std::optional<std::size_t> shared_table() const;
@@ -111,6 +111,7 @@ class Stage final {
   bool starts_exchange(Exchange exchange, std::int64_t elements, std::size_t layer, Progress& progress) const;
   void end_exchange(Progress& progress) const;
   void begin_backward(const Pass& pass);
+  void begin_gradients(const Pass& pass);
   void end_backward(const Pass& pass);
   Pass of_gradients(const Pass& pass) const;
   void begin_backward_of(std::size_t layer, Progress& progress);

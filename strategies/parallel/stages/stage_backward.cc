@@ -15,9 +15,11 @@ Pass Stage::of_gradients(const Pass& pass) const {
 }
 
 // Devices that share two stages reduce their gradients after the passes, in one order, and so does a stage to whose
-// gradients another one adds.
+// gradients another one adds. Pieces are reduced in every pass; the passes of devices that share two stages are in one
+// order, too.
 bool Stage::reduces_in(const Pass& pass) const {
-  return pass.is_last && pass.kind != PipelineAction::Pass::inputs && options_.ways() == 1 && !lends_table_;
+  const bool may_reduce = parameters_->sums_every_pass() || (options_.ways() == 1 && !lends_table_);
+  return pass.is_last && pass.kind != PipelineAction::Pass::inputs && may_reduce;
 }
 
 bool Stage::backward(Progress& progress) {
@@ -51,19 +53,23 @@ bool Stage::backward(Progress& progress) {
 }
 
 void Stage::begin_backward(const Pass& pass) {
-  if (of_gradients(pass).is_first) parameters_->begin_backward(*computation_);
+  if (pass.kind != PipelineAction::Pass::inputs) begin_gradients(pass);
   computation_->begin_backward(pass, receive_gradient(pass));
 }
 
 void Stage::begin_backward_of(std::size_t layer, Progress& progress) {
   compute_again_before(layer, progress);
-  parameters_->begin_layer(layer, StageParameters::Way::backward);
+  parameters_->begin_layer(layer, progress.pass_.kind);
+}
+
+void Stage::begin_gradients(const Pass& pass) {
+  if (of_gradients(pass).is_first) parameters_->begin_backward(*computation_);
 }
 
 void Stage::add_gradients_of_layer(std::size_t layer, const Pass& pass) {
   const bool has_gradients = parts_[layer].parameters() > 0 && !is_deferred(layer, pass);
   if (!pass.is_first && has_gradients) launch(Work::accumulation, layer, pass);
-  if (parameters_->sums_every_pass()) sum_gradients_of_rows(layer);
+  if (parameters_->sums_every_pass() && has_gradients) sum_gradients_of_rows(layer);
 }
 
 void Stage::reduce_gradients_of_layer(std::size_t layer, const Pass& pass) {
@@ -78,10 +84,17 @@ void Stage::end_backward(const Pass& pass) {
 }
 
 // After the part of the backward pass that leaves them.
-void Stage::weights(const Pass& pass) {
+void Stage::weights(const Pass& of_inputs) {
+  const Pass pass = of_gradients(of_inputs);
+  begin_gradients(pass);
+  const bool sums_each = parameters_->sums_every_pass();
   for (std::size_t i = parts_.size(); i-- > 0;) {
-    if (is_deferrable(i)) gradients_of_weights(i, pass);
-    if (reduces_in(pass) && settings_.overlap) parameters_->reduce_from(i);
+    if (is_deferrable(i)) {
+      parameters_->begin_layer(i, pass.kind);
+      gradients_of_weights(i, pass);
+      if (sums_each) sum_gradients_of_rows(i);
+    }
+    if (reduces_in(pass) && (sums_each || settings_.overlap)) parameters_->reduce_from(i);
   }
   if (reduces_in(pass)) parameters_->reduce_from(0);
   release_input();
@@ -116,7 +129,7 @@ void Stage::compute_again_before(std::size_t layer, Progress& progress) {
   for (const Again& again : all) {
     const bool is_beside = is_with_shared_expert(again.layer);
     if (is_beside && is_beside_exchange(again.layer)) continue;
-    parameters_->begin_layer(again.layer, StageParameters::Way::backward);
+    parameters_->begin_layer(again.layer, progress.pass_.kind);
     if (!again.with_product) {
       launch(Work::operations, again.layer, progress.pass_);
       continue;

@@ -84,9 +84,12 @@ void Stage::wait_for_shared_table() const {
   table_of_->parameters_->wait_for(table_of_->parameters_->first_of(table), table_of_->parts_[table].parameters());
 }
 
-LayerTensors Stage::tensors(std::size_t layer) const {
-  const auto slice = [](const StageParameters& parameters, std::int64_t first, std::int64_t count) {
-    return std::pair(parameters.used(first, count), parameters.gradients(first, count));
+// Parameters that were gathered for the gradients of inputs may be gone in those of weights, which read none.
+LayerTensors Stage::tensors(std::size_t layer, const Pass& pass) const {
+  const bool has_parameters = pass.kind != PipelineAction::Pass::weights || !parameters_->sums_every_pass();
+  const auto slice = [=](const StageParameters& parameters, std::int64_t first, std::int64_t count) {
+    const Tensor used = has_parameters ? parameters.used(first, count) : Tensor();
+    return std::pair(used, parameters.gradients(first, count));
   };
   LayerTensors tensors;
   const std::int64_t count = parts_[layer].parameters();

@@ -24,8 +24,7 @@ class StageParameters {
     DType used = DType::f32;     // of the parameters that kernels read
     bool gathers_bytes = false;  // quantised parameters have one byte each on their way
   };
-  // The direction of a pass.
-  enum class Way : std::uint8_t { forward, backward };
+  using Way = PipelineAction::Pass;
 
   virtual ~StageParameters() = default;
 
@@ -49,7 +48,8 @@ class StageParameters {
   virtual void wait_for(std::int64_t first, std::int64_t count) const = 0;
   // Called before the work of a layer in every pass.
   virtual void begin_layer(std::size_t layer, Way way) = 0;
-  // Called before the backward pass that completes gradients, or before each where they are summed in every pass.
+  // Called before the backward pass that begins gradients, or before each where they are summed in every pass. Where
+  // gradients of weights are a pass of their own, that one is meant.
   virtual void begin_backward(StageModel& model) = 0;
   // Sums the buckets that the gradients of `layer` complete, on the communication stream, after what the compute stream
   // holds now.

@@ -55,7 +55,7 @@ void Stage::forward_beside_exchange(Exchange exchange, std::size_t layer, const 
   const Event exchanged = begin_exchange(exchange, layer, pass);
   for (std::size_t i = layers.first; i < layers.end; ++i) {
     if (is_again) {
-      parameters_->begin_layer(i, StageParameters::Way::backward);
+      parameters_->begin_layer(i, pass.kind);
     } else {
       begin_forward_of(i, pass);
     }
