@@ -339,25 +339,6 @@ TEST(DeviceMemory, IsThatOfTheMomentAtWhichADeviceHoldsMost) {
   }
 }
 
-// Gradients of weights that are a pass of their own need no more whole parameters and gradients at a time.
-TEST(DeviceMemory, OfPiecesHasAsManyWholeUnitsInEveryOrder) {
-  const auto need = [](const std::string& schedule) {
-    return *memory_need(read_scenario(
-        "workload: {kind: layers, model: llama, sizes: {layers: 8}, batch: 16, dtype: bf16, optimizer: adam}\n"
-        "strategy: {name: mesh, data: 2, pipeline: 4, micro_batches: 8, shard_parameters: true, schedule: " +
-        schedule + "}\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: 8}\nsteps: 1\n"));
-  };
-  const MemoryNeed usual = need("1f1b");
-  for (const char* const schedule : {"zero_bubble", "zero_bubble_h2"}) {
-    const MemoryNeed other = need(schedule);
-    EXPECT_EQ(other.parameters, usual.parameters) << schedule;
-    EXPECT_EQ(other.gradients, usual.gradients) << schedule;
-    EXPECT_EQ(other.optimizer, usual.optimizer) << schedule;
-    EXPECT_EQ(other.buckets, usual.buckets) << schedule;
-    EXPECT_GE(other.activations, usual.activations) << schedule;
-  }
-}
-
 // The first moment holds what the first layer keeps, and the last one no more than that.
 TEST(StepMemory, RisesAndFallsWithThePasses) {
   const std::vector<Layer> layers = gpt_layers(2);

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "scenarios/estimates/device_memory.h"
+#include "scenarios/job/job.h"
 #include "tests/scenarios/blocks.h"
 
 namespace tandem {
@@ -87,6 +89,26 @@ TEST(DividedBlocks, PiecesAreNotGatheredForGradientsOfWeights) {
     EXPECT_EQ(calls(schedule, "reduce_scatter"), 4 * 9) << schedule;
   }
   EXPECT_EQ(calls("dualpipe", "reduce_scatter"), 2 * 9) << "half of the micro-batches are at each end";
+}
+
+// Gradients of weights that are a pass of their own need no more whole parameters and gradients at a time.
+TEST(DividedBlocks, AsManyUnitsAreWholeInEveryOrder) {
+  const auto need = [](const std::string& schedule) {
+    const Scenario scenario = read_scenario(
+        "workload: {kind: layers, model: llama, sizes: {layers: 8}, batch: 16, dtype: bf16, optimizer: adam}\n"
+        "strategy: {name: mesh, data: 2, pipeline: 4, micro_batches: 8, shard_parameters: true, schedule: " +
+        schedule + "}\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: 8}\nsteps: 1\n");
+    return *memory_need(job_of(scenario));
+  };
+  const MemoryNeed usual = need("1f1b");
+  for (const char* const schedule : {"zero_bubble", "zero_bubble_h2"}) {
+    const MemoryNeed other = need(schedule);
+    EXPECT_EQ(other.parameters, usual.parameters) << schedule;
+    EXPECT_EQ(other.gradients, usual.gradients) << schedule;
+    EXPECT_EQ(other.optimizer, usual.optimizer) << schedule;
+    EXPECT_EQ(other.buckets, usual.buckets) << schedule;
+    EXPECT_GE(other.activations, usual.activations) << schedule;
+  }
 }
 
 }  // namespace
