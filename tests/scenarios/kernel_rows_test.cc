@@ -2,98 +2,16 @@
 // constants that were fitted to them (engine/sim/costs/kernel_constants.h). docs/workloads.md has these errors.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
-#include <sstream>
+#include <string>
+#include <vector>
 
-#include "engine/op.h"
-#include "engine/sim/costs/device_costs.h"
-#include "engine/sim/costs/matrix_units.h"
-#include "tests/scenarios/running.h"
+#include "tests/scenarios/kernel_times.h"
 
 namespace tandem {
 namespace {
-
-struct KernelRow {
-  std::string gpu;
-  std::vector<std::int64_t> sizes;
-  double measured_s = 0;
-};
-
-// A line has the GPU, sizes, and milliseconds; comments and the names of the columns come first.
-std::vector<KernelRow> kernel_rows(const std::string& name) {
-  std::ifstream file(TANDEM_SOURCE_DIR "/tests/validation/kernels/" + name);
-  std::vector<KernelRow> rows;
-  bool has_columns = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line.front() == '#' || !std::exchange(has_columns, true)) continue;
-    std::istringstream fields(line);
-    std::vector<std::string> row;
-    for (std::string field; std::getline(fields, field, ',');) row.push_back(field);
-    KernelRow& read = rows.emplace_back(KernelRow{.gpu = row.front(), .sizes = {}});
-    for (std::size_t i = 1; i + 1 < row.size(); ++i) read.sizes.push_back(std::stoll(row[i]));
-    read.measured_s = std::stod(row.back()) * 1e-3;
-  }
-  return rows;
-}
-
-// Times of kernels by the figures of a machine's GPU, which nothing has heated up.
-class KernelTimes {
- public:
-  explicit KernelTimes(const std::string& machine)
-      : topology_(read_scenario("workload: {kind: layers, model: gpt, batch: 1}\nengine: {name: sim}\ntopology: "
-                                "{cluster: {workers: 1, node: " +
-                                machine +
-                                ", overrides: {gpu: {sustained: 1, sustained_quantised: 1}}}}\ndevices: {type: gpu, "
-                                "per_worker: 1}\nsteps: 1\n")
-                      .topology),
-        costs_(topology_->device(topology_->nodes_of(0, NodeKind::gpu).front()), {.is_gpu = true}, notes_) {}
-
-  double product_s(const std::vector<std::int64_t>& sizes, DType dtype) const {
-    const ProductShape shape{.m = sizes[0], .n = sizes[1], .k = sizes[2]};
-    Op op = product();
-    const auto operands = static_cast<double>(shape.m * shape.k + shape.k * shape.n);
-    const auto result = static_cast<double>(shape.m * shape.n);  // in two bytes, whatever the operands have
-    op.cost = {.bytes = operand_bytes(dtype) * operands + 2 * result, .dtype = dtype, .shape = shape};
-    return costs_.op_s(op) + costs_.op_overhead_s();
-  }
-
-  // Both products of the forward pass, in one kernel.
-  double attention_s(const std::vector<std::int64_t>& sizes) const {
-    const std::int64_t batch = sizes[0], tokens = sizes[1], heads = sizes[2], key_heads = sizes[3];
-    AttentionShape shape{
-        .count = batch * heads, .queries = tokens, .keys = tokens, .head_size = sizes[4], .attended = 0.5};
-    double seconds = costs_.op_overhead_s();
-    for (const bool makes_scores : {true, false}) {
-      shape.makes_scores = makes_scores;
-      Op op = product();
-      op.cost = {.bytes = 2.0 * static_cast<double>(batch * tokens * (heads + key_heads) * sizes[4]),
-                 .dtype = DType::bf16,
-                 .shape = shape};
-      seconds += costs_.op_s(op);
-    }
-    return seconds;
-  }
-
- private:
-  static Op product() {
-    Op op;
-    op.kernel.emplace<kernel::Gemm>();
-    return op;
-  }
-
-  std::shared_ptr<const Topology> topology_;
-  sim::Notes notes_;
-  sim::DeviceCosts costs_;
-};
-
-const std::map<std::string, std::string> kMachines{{"a100", "dgx-a100"}, {"h100", "hgx-h100"}, {"b200", "hgx-b200"}};
-
-// "b200 fp8": the GPU, and the type of the operands unless it is bf16.
-DType type_of(const std::string& gpu) {
-  return gpu.ends_with("nvfp4") ? DType::fp4 : gpu.ends_with("fp8") ? DType::fp8 : DType::bf16;
-}
 
 using MedianPercents = std::map<std::string, int>;
 
@@ -104,7 +22,7 @@ MedianPercents medians_of(const std::string& file, double least_s, Time time) {
   std::map<std::string, KernelTimes> gpus;
   for (const KernelRow& row : kernel_rows(file)) {
     if (row.measured_s < least_s) continue;
-    const auto [times, is_new] = gpus.try_emplace(row.gpu, kMachines.at(row.gpu.substr(0, 4)));
+    const auto [times, is_new] = gpus.try_emplace(row.gpu, kernel_machine(row.gpu));
     errors[row.gpu].push_back(std::abs(time(times->second, row) / row.measured_s - 1));
   }
   MedianPercents medians;
@@ -117,7 +35,7 @@ MedianPercents medians_of(const std::string& file, double least_s, Time time) {
 
 TEST(KernelRows, ProductsAreWithinTheStatedErrors) {
   const auto time = [](const KernelTimes& times, const KernelRow& row) {
-    return times.product_s(row.sizes, type_of(row.gpu));
+    return times.product_s(row.sizes, kernel_type(row.gpu));
   };
   EXPECT_EQ(
       medians_of("gemm.csv", 0, time),

@@ -4,6 +4,7 @@
 // ResNet-50 and ResNeXt-101 on V100, A100, H100, H200, GH200 and B200 (DLPerf, NVIDIA DeepLearningExamples, Lambda).
 // The optimum is flat and the three trade against each other: do not read them as measurements. They were not
 // fitted to transformers. docs/workloads.md has the errors, tests/scenarios/training_rows_test.cc repeats them.
+// docs/fidelity/constants.md has what comes out without each site.
 #pragma once
 
 #include <cstdint>
