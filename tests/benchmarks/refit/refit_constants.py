@@ -4,7 +4,7 @@
     tests/benchmarks/refit/refit_constants.py build/release --write docs/fidelity/constants.md
 
 Builds tandem with constants from the environment (tests/benchmarks/refit), tries every combination of the values below, and puts the
-tables into the page. It takes half an hour on one core; what has been simulated is kept in the build folder.
+tables into the page. It takes over half an hour on one core; what has been simulated is kept in the build folder.
 `refit_constants.py --check docs/fidelity/constants.md` tells whether the page has the constants of the header and the catalog, and
 `--self-test build/release/cli/tandem` tests the fit on rows that a constant of the catalog is known to have made.
 """
@@ -71,30 +71,33 @@ FITS = [
     Fit("convolutions", {"kTrainingShare": steps(0.7, 1, 0.05), "kBandwidthShare": steps(0.65, 0.95, 0.05),
                          "kElementsInFlight": steps(1500, 4000, 500)},
         lambda figures: one_gpu_rows(is_convolutional, figures), lambda point: True, "case",
-        "steps of ResNet-50 and ResNeXt-101 on one V100, A100, H100, H200, GH200 or B200"),
+        "DLPerf, DeepLearningExamples, Lambda (`tests/scenarios/training_rows.csv`): steps of ResNet-50 and ResNeXt-101 on one V100, A100, "
+        "H100, H200, GH200 or B200"),
     Fit("wide loads", {"kWideLoadBytes": [2, 3, 4, 5, 6, 8]},
         lambda figures: one_gpu_rows(is_bert_in_two_bytes, figures), lambda point: True, "case",
-        "steps of BERT in two bytes on one A100, H100, H200 or B200"),
+        "Lambda, DeepLearningExamples (the same file): steps of BERT in two bytes on one A100, H100, H200 or B200"),
     Fit("waiting", {"kInStepOverhead": steps(0, 0.06, 0.01), "kWorkSpread": steps(0, 0.04, 0.005)},
         of_steps(waits_in_one_node), lambda point: point.row.devices > 1, "row",
-        "one node, data parallel, rows of fixed shape, device fitted to the row of one", "first-row"),
+        "DLPerf, DeepLearningExamples, PyTorch DDP (`tests/validation/training`): one node, data parallel, rows of fixed shape; here with the "
+        "device fitted to the row of one", "first-row"),
     Fit("products", {"kProductShare": steps(0.8, 1.1, 0.01)}, None, kernels_of("gemm.csv", "a100", "h100", "b200"), "site",
-        "products of over 0.1 ms in bf16"),
+        "aiconfigurator (`tests/validation/kernels/gemm.csv`): products of over 0.1 ms in bf16"),
     Fit("products in fp8", {"kFp8Share": steps(0.6, 0.95, 0.01)}, None, kernels_of("gemm.csv", "h100 fp8", "b200 fp8"), "site",
-        "products of over 0.1 ms in fp8"),
+        "aiconfigurator (`tests/validation/kernels/gemm.csv`): products of over 0.1 ms in fp8"),
     Fit("products in nvfp4", {"kFp4Share": steps(0.35, 0.7, 0.01)}, None, kernels_of("gemm.csv", "b200 nvfp4"), "site",
-        "products of over 0.1 ms in nvfp4"),
+        "aiconfigurator (`tests/validation/kernels/gemm.csv`): products of over 0.1 ms in nvfp4"),
     Fit("attention", {"kAttentionShare": steps(0.55, 1, 0.05), "kExposedExponentials": steps(0.3, 1.2, 0.1),
                       "kMoreKeys": steps(0, 800, 100)}, None, kernels_of("attention.csv", "a100", "h100", "b200"), "site",
-        "forward passes of attention of over 0.1 ms"),
+        "aiconfigurator (`tests/validation/kernels/attention.csv`): forward passes of over 0.1 ms"),
     Fit("power in two bytes", {"sustained": steps(0.56, 1, 0.02)},
         of_steps(lambda row: row.node in BLACKWELL and not row.is_quantised), lambda point: True, "site",
-        "steps in two bytes on B200 and its kin"),
+        "SimuMax (24 rows) and Megatron-Bridge (4, models with experts): steps in two bytes on B200, B300 and GB200"),
     Fit("power, quantised, Blackwell", {"sustained_quantised Blackwell": steps(0.7, 1, 0.05)},
-        of_steps(is_dense_step_on_blackwell), lambda point: True, "site", "dense steps in fp8, mxfp8 and nvfp4 on B200 and GB200"),
+        of_steps(is_dense_step_on_blackwell), lambda point: True, "site",
+        "Megatron-Bridge: six dense steps in fp8, mxfp8 and nvfp4 on B200 and GB200; here with MLPerf's GPT-3"),
     Fit("power, quantised, Hopper", {"sustained_quantised Hopper": sorted(steps(0.65, 1, 0.05) + [0.93])},
         of_steps(lambda row: row.node in HOPPER and row.is_quantised), lambda point: True, "site",
-        "steps in fp8 on H100"),
+        "MLPerf: GPT-3 in fp8 on H100; here Llama 3.1 instead, with MosaicML's and Megatron-Bridge's steps in fp8"),
 ]
 # Without the only site of single kernels, their constants follow from steps of transformers on A100s, which power does not limit.
 KERNEL_SITE = "aiconfigurator"
@@ -208,13 +211,13 @@ class Refit:
         tried = self.tried(fit)
         at_present = self.points(fit, {})
         again, ranges = best(tried, fit.by, lambda point: True)
-        yield fit, "-", again, ranges, at_present, at_present, tried[again]
+        yield fit, "-", again, ranges, at_present, tried[again]
         sites = sorted({point.row.site for point in at_present})
         for site in sites if len(sites) > 1 else []:
             values, ranges = best(tried, fit.by, lambda point: point.row.site != site)
             self.left_out[site].update(zip(fit.values, values))
             mine = [[point for point in points if point.row.site == site] for points in (at_present, tried[values])]
-            yield fit, site, values, ranges, mine[0], mine[0], mine[1]
+            yield fit, site, values, ranges, mine[0], mine[1]
 
     def kernels_from_steps(self):
         """What single kernels are predicted to take by constants fitted to steps."""
@@ -224,7 +227,7 @@ class Refit:
         for name in ("products", "attention"):
             fit = next(fit for fit in FITS if fit.name == name)
             at_present, from_steps = self.points(fit, {}), self.points(fit, constants)
-            yield FROM_STEPS._replace(name=f"{name}, from steps"), KERNEL_SITE, values, ranges, at_present, at_present, from_steps
+            yield FROM_STEPS, f"{KERNEL_SITE}, {name}", values, ranges, at_present, from_steps
 
     def predictions(self):
         """All training rows as now, and each site's with the constants fitted without it."""
@@ -247,11 +250,11 @@ def table(titles, lines):
                      ["| " + " | ".join(line) + " |" for line in lines])
 
 
-def fits_table(lines, now):
+def fits_table(lines):
     rows = []
-    for fit, site, values, ranges, _, at_present, result in lines:
+    for fit, site, values, ranges, at_present, result in lines:
         names = ", ".join(f"`{name}`" for name in fit.values)
-        rows.append([names if site in ("-", KERNEL_SITE) else "", "all rows" if site == "-" else f"without {site}",
+        rows.append([names if site == "-" or fit is FROM_STEPS else "", "all rows" if site == "-" else f"without {site}",
                      ", ".join(map(number, values)),
                      ", ".join(number(low) if low == high else f"{number(low)} to {number(high)}" for low, high in ranges),
                      str(len(result)), percentages(at_present), percentages(result)])
@@ -264,7 +267,7 @@ def constants_table(now):
                   for fit in FITS])
 
 
-def grouped_table(title, key, now, without, more=lambda name: []):
+def grouped_lines(key, now, without, more=lambda name: []):
     names = list(dict.fromkeys(map(key, now)))
     pick = [{name: [point for point in points if key(point) == name] for name in names} for points in (now, without)]
     return [[name, *more(name), str(len(pick[0][name])), percentages(pick[0][name]), percentages(pick[1][name])] for name in names]
@@ -275,9 +278,9 @@ def tables(refit):
     now, without = refit.predictions()
     def changed(site):
         return [", ".join(f"`{name}` {number(value)}" for name, value in refit.left_out.get(site, {}).items()) or "none rests on it"]
-    kinds = grouped_table("kind", lambda point: point.group, now, without)
-    sites = grouped_table("site", lambda point: point.row.site, now, without, changed)
-    return {"constants": constants_table(refit.now), "fits": fits_table(lines, refit.now),
+    kinds = grouped_lines(lambda point: point.group, now, without)
+    sites = grouped_lines(lambda point: point.row.site, now, without, changed)
+    return {"constants": constants_table(refit.now), "fits": fits_table(lines),
             "sites": table(["site", "constants without it", "rows", "error now", "error left out"], sites),
             "kinds": table(["prediction of", "rows", "error now", "error left out"], kinds)}
 
@@ -294,13 +297,15 @@ def write(page, found):
 
 def check(page):
     """Every constant of the page's tables `name | now` is as the header and the catalog have it, and none of the fits is missing."""
-    now, stated = constants_now(), {}
+    now, stated = constants_now(), []
     for names, values in re.findall(r"^\| ((?:`[^`|]+`(?:, )?)+) \| ([^|]+) \|", page.read_text(), re.M):
         names, values = re.findall(r"`([^`]+)`", names), values.split(", ")
         if all(name in now for name in names) and re.fullmatch(r"[-+\d.e]+", values[0]):
-            stated.update(zip(names, map(float, values), strict=True))
-    wrong = [f"{name} is {now[name]:g}, and {page} says {value:g}" for name, value in stated.items() if value != now[name]]
-    wrong += [f"{page} does not name {name}" for name in now if name not in stated]
+            stated += zip(names, map(float, values), strict=True)
+    wrong = [f"{name} is {now[name]:g}, and {page} says {value:g}" for name, value in stated if value != now[name]]
+    wrong += [f"{page} does not name {name}" for name in now if name not in dict(stated)]
+    if constants_table(now) not in page.read_text():
+        wrong.append(f"{page} has not the table of fitted constants that this script prints")
     for path in sorted(CATALOG.glob("*.yaml")):
         if "\n    sustained: {" in path.read_text():
             value, expected = catalog_figure(path.stem, "sustained"), sustained_of(path.stem, now["sustained"])
@@ -342,13 +347,14 @@ def test(tandem):
 
         page = folder / "page.md"
         names = constants_now()
-        right = "".join(f"| `{name}` | {value:g} | x |\n" for name, value in names.items())
+        right = "".join(f"| `{name}` | {value:g} | x |\n" for name, value in names.items()) + constants_table(names) + "\n\n"
         page.write_text(right + "<!-- refit: kinds -->\n| old |\n")
         check(page)
         write(page, {"kinds": "| new |\n| row |"})
         assert page.read_text() == right + "<!-- refit: kinds -->\n| new |\n| row |\n"
         for wrong, message in ((right.replace("| 0.85 |", "| 0.86 |", 1), "kTrainingShare is 0.85"),
-                               (right.split("\n", 1)[1], "does not name kTrainingShare")):
+                               (right.replace("| `kClock_hz` |", "| clock |"), "does not name kClock_hz"),
+                               (right.replace("Lambda", "nobody"), "has not the table")):
             page.write_text(wrong)
             try:
                 check(page)
