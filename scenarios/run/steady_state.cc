@@ -54,7 +54,7 @@ std::optional<FewerPasses> fewer_passes(const Job& job, int least) {
   const auto [period, filling] = job.mesh ? rhythm_of(*job.mesh) : Rhythm{};
   const int fill = std::max(filling, (least + period - 1) / period);
   const int passes = (fill + kPeriodsToSee) * period, all = passes_of(job);
-  if (2 * passes > all) return std::nullopt;
+  if (period == 1 ? 4 * passes > 3 * all : 2 * passes > all) return std::nullopt;
   FewerPasses fewer{.scenario = job.scenario, .passes = passes, .of = all, .period = period};
   fewer.scenario.workload.batch = job.scenario.workload.batch / all * passes;
   if (is_pipelined(job)) {
