@@ -199,7 +199,8 @@ void AdapterTargets::add_all() {
     for (const TableRow& row : group.rows) {
       const bool is_dense = row.weights > 0 && row.macs > 0;
       if (is_dense && row.used_weights < 1) of_experts_.emplace("all-linear");
-      if (group.name.empty() || !is_dense || row.used_weights < 1 || row.name == "router") continue;
+      const bool is_of_choice = row.name == "router" || row.name == "shared_expert_gate";
+      if (group.name.empty() || !is_dense || row.used_weights < 1 || is_of_choice) continue;
       const auto with =
           std::ranges::find_if(joined, [&](const JoinedRows& rows) { return std::ranges::count(rows, row.name) > 0; });
       std::vector<std::string> rows;

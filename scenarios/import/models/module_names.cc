@@ -77,6 +77,7 @@ const std::vector<Module>& modules() {
       {{"w3"}, {"up"}, {"internlm2", "mixtral", "phimoe", "minimax_m2", "minimax_text_01"}},
       {{"w1"}, {"up"}, {"qwen"}},
       {{"w2"}, {"gate"}, {"qwen"}},
+      {{"shared_expert_gate"}, {"shared_expert_gate"}},
       {{"lm_head", "embed_out", "output_layer"}, {"head"}}};
   return kModules;
 }

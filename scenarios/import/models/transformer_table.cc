@@ -156,7 +156,9 @@ class TransformerTable {
            .outputs = experts.count + experts.idle,
            .then = router});
     if (experts.shared_width > 0) two_layers("shared_", rows_, experts.shared_width, feed, {});
-    if (experts.has_shared_gate) dense({.name = "shared_gate", .rows = rows_, .inputs = spec_.hidden, .outputs = 1});
+    if (experts.has_shared_gate) {
+      dense({.name = "shared_expert_gate", .rows = rows_, .inputs = spec_.hidden, .outputs = 1});
+    }
     expert_layers(feed, then);
   }
 

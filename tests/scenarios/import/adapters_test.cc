@@ -1,6 +1,10 @@
 // Which layers have low-rank adapters, as PEFT and Megatron-Bridge name them.
 #include "scenarios/import/models/adapters.h"
 
+#include <fmt/format.h>
+
+#include <set>
+
 #include "scenarios/scenario/scenario.h"
 #include "tests/scenarios/import/import_files.h"
 
@@ -16,6 +20,11 @@ constexpr const char* kDense = R"({"model_type": "llama", "hidden_size": 64, "in
 constexpr const char* kWithExperts = R"({"model_type": "qwen3_moe", "hidden_size": 64, "intermediate_size": 96,
   "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
   "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "max_position_embeddings": 128})";
+
+constexpr const char* kWithSharedExpert = R"({"model_type": "qwen2_moe", "hidden_size": 64, "intermediate_size": 96,
+  "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 4,
+  "num_experts_per_tok": 2, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 48,
+  "max_position_embeddings": 128})";
 
 constexpr const char* kGpt2 = R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100,
   "n_positions": 128})";
@@ -70,6 +79,26 @@ TEST_F(AdapterFiles, AllLinearModulesAreThoseOfBlocks) {
   EXPECT_THAT(imported(R"({"r": 4, "target_modules": "all-linear"})", kGpt2).scenario,
               HasSubstr("layers: [[query, key, value], attention_output, up, down]}"))
       << "c_attn is one product";
+}
+
+// The gate that weighs a shared expert has one output, which is no gate of a gated product.
+TEST_F(AdapterFiles, TheGateOfASharedExpertHasANameOfItsOwn) {
+  const auto layers = [&](const std::string& modules, int rank) {
+    const std::string text =
+        imported(fmt::format(R"({{"r": {}, "target_modules": {}}})", rank, modules), kWithSharedExpert).scenario;
+    const std::size_t at = text.find("layers: [", text.find("lora:"));
+    return text.substr(at, text.find('}', at) - at);
+  };
+  EXPECT_EQ(layers("\"all-linear\"", 4),
+            "layers: [query, key, value, attention_output, shared_gate, shared_up, shared_down]");
+  EXPECT_EQ(layers(R"(["shared_expert_gate"])", 1), "layers: [shared_expert_gate]");
+  const Scenario scenario =
+      parse_scenario(import_file(InputFile(write("config.json", kWithSharedExpert)), {.batch = 8}, "").scenario,
+                     (folder_ / "job.yaml").string());
+  std::set<std::string> names;
+  for (const Layer& layer : std::get<LayersSettings>(scenario.workload.kind).model.layers) {
+    EXPECT_TRUE(names.insert(layer.name).second) << layer.name;
+  }
 }
 
 // A product that a framework joins has one A. Elsewhere no module has its name.
