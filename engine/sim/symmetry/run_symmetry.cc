@@ -20,8 +20,9 @@ constexpr char32_t kRing = 0x1000000;  // at the end: the sends of all members, 
 
 const RunSymmetry::Role& RunSymmetry::role_of(const CollectiveGroup& group) {
   const auto [known, is_new] = roles_.try_emplace(&group);
-  if (is_new) known->second = group.ring() != nullptr ? role_in_ring(group) : find_role(group);
-  return known->second;
+  Role& role = known->second;  // stays where it is, unlike the iterator, when role_in_ring() adds that of the ring
+  if (is_new) role = group.ring() != nullptr ? role_in_ring(group) : find_role(group);
+  return role;
 }
 
 // The members of the ring belong to one class, and each of them that runs starts the sends of all.
