@@ -102,6 +102,8 @@ TEST(SharedExperts, AreHiddenBehindExchangesOfTokens) {
       {"data: 8, expert: 8, micro_batches: 2", ", activation_checkpointing: true"},
       {"data: 8, expert: 8", ", activation_checkpointing: {layers: [shared_gate, shared_up]}"},
       {"data: 8, expert: 8", ", activation_checkpointing: {layers: [expert_up, expert_down]}"},
+      {"data: 8, expert: 8",
+       ", activation_checkpointing: {layers: [shared_gate, shared_up, shared_down, dispatch, expert_up]}"},
       {"data: 4, expert: 4, tensor: 2", ", sequence_parallel: true"},
       {"data: 4, expert: 8, tensor: 2, expert_tensor: 1", ", sequence_parallel: true"},
       {"data: 4, expert: 4, pipeline: 2, micro_batches: 4", ""},

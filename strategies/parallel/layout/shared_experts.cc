@@ -36,6 +36,12 @@ std::optional<SharedExpert> before_dispatch(std::span<const Layer> layers, std::
 
 }  // namespace
 
+std::vector<std::size_t> SharedExpert::beside_exchanges() const {
+  std::vector<std::size_t> layers = {first_of_experts, last_of_experts};
+  for (std::size_t i = first; i < end; ++i) layers.push_back(i);
+  return layers;
+}
+
 std::vector<SharedExpert> shared_experts(std::span<const Layer> layers) {
   std::vector<SharedExpert> all;
   for (std::size_t i = 0; i + 1 < layers.size(); ++i) {

@@ -20,6 +20,8 @@ struct SharedExpert {
   std::size_t first_of_experts = 0, last_of_experts = 0;
 
   bool has(std::size_t layer) const { return first <= layer && layer < end; }
+  // Its layers, and those before and after which the tokens are exchanged.
+  std::vector<std::size_t> beside_exchanges() const;
 };
 
 // Returns those of a model, or of some of its consecutive layers.

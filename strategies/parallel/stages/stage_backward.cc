@@ -123,8 +123,7 @@ void Stage::compute_again_before(std::size_t layer, Progress& progress) {
   };
   const auto is_with_shared_expert = [&](std::size_t one) {
     const auto shared = shared_experts_.find(one);
-    return shared != shared_experts_.end() && is_again(shared->second.first) &&
-           is_again(shared->second.first_of_experts);
+    return shared != shared_experts_.end() && std::ranges::all_of(shared->second.beside_exchanges(), is_again);
   };
   for (const Again& again : all) {
     const bool is_beside = is_with_shared_expert(again.layer);
