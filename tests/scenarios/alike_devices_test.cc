@@ -172,6 +172,23 @@ TEST(AlikeDevices, DevicesThatPassPiecesOn) {
   expect_equal_figures(of("data: 4, context: 2, tensor: 8, pipeline: 2", "ring", 16), 8);
 }
 
+// Each of those that run makes the sends of as many as it represents.
+TEST(AlikeDevices, SeveralOfARingWhereTheirLinksDiffer) {
+  expect_equal_figures({.strategy = "{name: mesh, data: 2, context: 8, pipeline: 2, micro_batches: 4, "
+                                    "schedule: dualpipe, context_exchange: ring}",
+                        .workload = "batch: 16",
+                        .machine = "gcp-a2",
+                        .workers = 4,
+                        .model = "llama"},
+                       4);
+  // Workers still represent others where only the devices of each differ.
+  expect_equal_figures({.strategy = "{name: mesh, data: 8, context: 2, tensor: 8, context_exchange: ring}",
+                        .workload = "batch: 16, sequence_parallel: true",
+                        .cluster = ", overrides: {\"*.nic2\": {slowdown: 4}}",
+                        .workers = 16},
+                       1);
+}
+
 TEST(AlikeDevices, TensorParallelNeighboursWithWholeExperts) {
   for (const auto& [experts, fewer] : std::map<std::string, std::size_t>{{"8", 8}, {"2", 1}, {"1", 8}}) {
     expect_equal_figures({.strategy = "{name: mesh, data: 4, tensor: 4, expert_tensor: 1, expert: " + experts + "}",

@@ -48,6 +48,10 @@ const std::vector<int>& CollectiveGroup::ranks_of(int worker) const {
   return found == ranks_of_.end() ? none : found->second;
 }
 
+int CollectiveGroup::place_count_of(int worker) const {
+  return static_cast<int>(std::ranges::count_if(ranks_of(worker), [this](int rank) { return place_of(rank) >= 0; }));
+}
+
 std::string CollectiveGroup::name_of_caller(int caller) const {
   return devices_[static_cast<std::size_t>(ranks_of_.at(caller).front())]->name();
 }

@@ -27,6 +27,7 @@ class CollectiveGroup {
   int worker_count() const { return static_cast<int>(ranks_of_.size()); }  // not for a pair
   // Only the ranks of running devices have places in a call, which count from 0.
   std::size_t place_count() const { return place_count_; }
+  int place_count_of(int worker) const;
   int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }  // -1: none
   // Names a worker by the first of its devices.
   std::string name_of_caller(int caller) const;

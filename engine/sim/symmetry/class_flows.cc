@@ -27,6 +27,7 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, const Planned& pla
   std::map<std::pair<double, double>, std::uint32_t> colours;
   std::vector<PatternFlow> pattern;
   std::optional<std::size_t> of_first;
+  std::size_t compared = 0;
   for (const std::vector<const SimDevice*>& devices : equal_groups(group, role.parts)) {
     const std::vector<PlannedFlow> flows = planned(devices);
     if (!of_first) of_first = flows.size();
@@ -38,11 +39,16 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, const Planned& pla
       pattern.push_back({flows[i].via, colour->second});
       is_same = colour->second == pattern[i].colour;
     }
-    if (is_same) continue;
-    if (group.ring() != nullptr) {
-      give_up(*group.ring());
-    } else {
+    if (is_same) {
+      ++compared;
+      continue;
+    }
+    // In a ring, the first send of each part is compared with that of another part, and the others with it.
+    const bool parts_differ = group.ring() == nullptr || compared % group.ring()->devices().size() == 0;
+    if (parts_differ) {
       shrink_blocks();
+    } else {
+      give_up(*group.ring());
     }
     return {};
   }
@@ -58,9 +64,8 @@ void RunSymmetry::set_initiators_in_ring(const CollectiveGroup& pair, const Role
   flows.initiator = role.number * static_cast<int>(members.size()) + static_cast<int>(mine);
   flows.initiators = static_cast<int>(ring.place_count());
   if (role.classes.empty()) return;
-  const auto of_worker = std::ranges::count_if(ring.ranks_of(pair.devices().front()->worker()),
-                                               [&](int rank) { return ring.place_of(rank) >= 0; });
-  flows.initiators = static_cast<int>(std::ssize(state_.classes().running_members(role.classes.front())) * of_worker);
+  flows.initiators = static_cast<int>(state_.classes().running_members(role.classes.front()).size()) *
+                     ring.place_count_of(pair.devices().front()->worker());
 }
 
 std::vector<std::vector<const SimDevice*>> RunSymmetry::equal_groups(const CollectiveGroup& group,

@@ -35,6 +35,7 @@ RunSymmetry::Role RunSymmetry::role_in_ring(const CollectiveGroup& pair) {
     return {};
   }
   role.calls *= static_cast<int>(ring.devices().size());
+  role.calls /= ring.place_count_of(pair.devices().front()->worker());  // each of them makes a call of its own
   role.source = number_of_source(ring, role, pair.ring_step());
   return role;
 }
