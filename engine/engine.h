@@ -49,7 +49,8 @@ struct Capabilities {
 enum class ValueMode : std::uint8_t { real, none };
 enum class CollectiveFidelity : std::uint8_t { fluid, message };
 
-// As many workers that are alike are simulated quickly, and each then has its own figures: none represents others.
+// As many workers that are alike are simulated quickly, and each then has its own figures: none represents others,
+// unless EngineOptions::few_alike says so.
 inline constexpr std::size_t kFewAlike = 4;
 // A class of so many alike workers has a witness in its middle, which is simulated beside the first and the last. It
 // costs as much as the worker that it checks, however many that worker represents: 0.1 s of BERT-large's 0.3 s on 128
@@ -79,6 +80,7 @@ struct EngineOptions {
   // same; run() may then end with RunAgain. Empty: every worker runs. Engines with EngineInfo::symmetry only; runs that
   // carry values or have a seed run every worker.
   std::vector<int> alike{};
+  std::size_t few_alike = kFewAlike;  // where so many or fewer are alike, each of them runs
   // So many consecutive devices of every worker, from a multiple of that number on, are declared to do the same, each
   // on equal parts, and to be in groups with others at the same place among theirs, or with all of them. Programs then
   // ask Worker::runs() which of them are to be given work. Used only with `alike`, and where the machine gives each of

@@ -43,6 +43,7 @@ EngineOptions options_of(const Job& job, const RunOptions& run_options) {
   options.graphs = asked.graphs;
   options.records = asked.records;
   if (asked.symmetry) options.alike = job.alike;
+  if (run_options.merges_workers) options.few_alike = 2;
   if (asked.symmetry && run_options.only_report) options.alike_devices = job.alike_devices;
   return options;
 }

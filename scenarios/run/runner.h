@@ -17,6 +17,7 @@ struct RunOptions {
   std::optional<std::uint64_t> schedule_seed{};  // see EngineOptions::schedule_seed
   double memory_share = 1;                       // of this machine's memory: others run at the same time
   bool measures_scaling = true;                  // run simulations again, on one replica, for scaling_efficiency
+  bool merges_workers = false;                   // simulations: three alike workers may have the figures of one
   bool only_report = false;  // simulations: the timeline may lack passes of a step that repeat others
   std::function<void(int step, int steps)> progress{};  // called from worker 0 after each step; may be empty
 };

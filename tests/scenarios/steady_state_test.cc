@@ -136,7 +136,10 @@ TEST(SteadyState, FewerPassesAreACopyOfTheJobWithEqualPasses) {
   EXPECT_EQ(fewer->scenario.workload.batch, 8);
   EXPECT_EQ(fewer->scenario.strategy.mesh.micro_batches, 8);
   const auto more = fewer_passes(job, 2 * fewer->passes);
-  EXPECT_FALSE(more) << "20 of 32 save less than half";
+  ASSERT_TRUE(more);
+  EXPECT_EQ(more->passes, 20);
+  EXPECT_FALSE(fewer_passes(job, 2 * more->passes)) << "44 of 32";
+  EXPECT_FALSE(fewer_passes(job, 21)) << "25 of 32 save less than a quarter";
 }
 
 }  // namespace

@@ -30,7 +30,9 @@ bool Symmetry::begin_run() {
   if (!splits_.empty() || shrinks_blocks_ || separates_workers_) patterns_.clear();
   if (std::exchange(shrinks_blocks_, false)) blocks_.shrink();
   for (const auto& [index, parts, members_differ] : splits_) classes_.split(index, parts, members_differ);
-  if (!splits_.empty() && !classes_.saves_work()) separate_workers(why_ + ", so that at most 4 workers are alike");
+  if (!splits_.empty() && !classes_.saves_work()) {
+    separate_workers(fmt::format("{}, so that at most {} workers are alike", why_, classes_.few_alike()));
+  }
   splits_.clear();
   if (std::exchange(separates_workers_, false)) classes_.separate();
   if (is_on_ && runs_++ == kMostRuns) turn_off(fmt::format("{} runs found more differences each", kMostRuns));

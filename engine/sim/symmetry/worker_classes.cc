@@ -120,7 +120,8 @@ std::vector<int> WorkerClasses::running_members(int index) const {
 }
 
 bool WorkerClasses::saves_work() const {
-  return std::any_of(members_.begin(), members_.end(), [](const auto& members) { return members.size() > kFewAlike; });
+  return std::any_of(members_.begin(), members_.end(),
+                     [&](const auto& members) { return members.size() > options_.few_alike; });
 }
 
 void WorkerClasses::separate() {

@@ -19,11 +19,12 @@
 #include "strategies/parallel/stages/linear.h"
 #include "strategies/parallel/stages/stage_channels.h"
 #include "strategies/parallel/stages/stage_exchange.h"
-#include "strategies/parallel/stages/stage_joint.h"
 #include "strategies/parallel/stages/stage_parameters.h"
 #include "strategies/parallel/stages/trainable_model.h"
 
 namespace tandem {
+
+struct StageJoint;
 
 class Stage final {
  public:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "strategies/parallel/stages/stage.h"
+#include "strategies/parallel/stages/stage_joint.h"
 
 namespace tandem {
 
