@@ -170,6 +170,12 @@ TEST(AlikeDevices, DevicesThatPassPiecesOn) {
   expect_equal_figures(of("data: 2, context: 4, tensor: 4", "ring", 4), 4);  // half of a ring in each
   expect_equal_figures(of("data: 2, context: 4, tensor: 8", "ring", 8), 8);  // a worker for each place
   expect_equal_figures(of("data: 4, context: 2, tensor: 8, pipeline: 2", "ring", 16), 8);
+  AlikeJob over_leaves = of("data: 8, context: 4, tensor: 8, pipeline: 2", "ring", 64);
+  over_leaves.cluster = ", fabric: {kind: rail, workers_per_leaf: 2, spines: 1}";
+  over_leaves.workload = "batch: 32, sequence_parallel: true";
+  expect_equal_figures(over_leaves, 8);
+  EXPECT_EQ(run_scenario(read_scenario(over_leaves.text()), {.only_report = true}).timeline.classes.size(), 8)
+      << "those at one place of their rings do the same, in each of two stages";
 }
 
 // Each of those that run makes the sends of as many as it represents.

@@ -155,7 +155,20 @@ std::vector<int> RunSymmetry::companions_of(int index) const {
 void RunSymmetry::give_up(const CollectiveGroup& ring) {
   if (ring.worker_count() == 1) return shrink_blocks();
   if (run_.scheduler().has_failed()) return;
-  state_.separate_workers("workers that are alike send to each other in different ways");
+  const Role& role = role_of(ring);
+  if (role.classes.size() != 1 || role.images.members == 1) {
+    state_.separate_workers("workers that are alike send to each other in different ways");
+    return repeat();
+  }
+  // The members at one place in all rings stay alike. Classes of one size are numbered alike.
+  const int size = state_.classes().size(role.classes.front());
+  std::vector<std::uint32_t> places;
+  for (int member = 0; member < size; ++member) {
+    places.push_back(static_cast<std::uint32_t>(role.images.place_of(member)));
+  }
+  for (int index = 0; index < std::ssize(state_.classes().classes()); ++index) {
+    if (state_.classes().size(index) == size) state_.split(index, places);
+  }
   repeat();
 }
 

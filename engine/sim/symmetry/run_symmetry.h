@@ -125,7 +125,7 @@ class RunSymmetry {
   // Returns the members of each group of images, by rank: of a pair in a ring, those of each pair.
   std::vector<std::vector<const SimDevice*>> equal_groups(const CollectiveGroup& group, const Images& parts) const;
   void set_initiators_in_ring(const CollectiveGroup& pair, const Role& role, CallFlows& flows) const;
-  // Ends the run; in the next one, other members of the ring run as well.
+  // Ends the run; in the next one, members at different places in the ring run, or more of their devices.
   void give_up(const CollectiveGroup& ring);
   // Returns the groups of images of its devices into which blocks fall: one if they are all in it. Gives up these
   // blocks of devices where groups do not divide them equally.

@@ -152,13 +152,14 @@ void Communicator::add_between(const Traffic& traffic, int nics, Flows which, Pl
     const std::vector<Port>& from = survey_.ports[d];
     const std::vector<Port>& to = survey_.ports[next];
     const std::size_t ends = std::min({from.size(), to.size(), most});
-    const auto end_at = [&](const std::vector<Port>& all, std::size_t i) -> const Port& {
-      const bool are_first_ones = ends <= survey_.first_choices && survey_.first_choices < all.size();
-      return all[i * (are_first_ones ? survey_.first_choices : all.size()) / ends];
+    const auto end_at = [&](std::size_t domain, std::size_t i) -> const Port& {
+      const std::vector<Port>& all = survey_.ports[domain];
+      const std::size_t first = survey_.first_choices[domain];
+      return all[i * (ends <= first ? first : all.size()) / ends];
     };
     for (std::size_t i = 0; i < ends; ++i) {
-      const Port& sender = end_at(from, i);
-      const Port& receiver = end_at(to, i);
+      const Port& sender = end_at(d, i);
+      const Port& receiver = end_at(next, i);
       flows.push_back(
           {sender.gpu, receiver.gpu, traffic.between / static_cast<double>(ends), sender.nic, receiver.nic});
     }

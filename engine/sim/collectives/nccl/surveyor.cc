@@ -184,9 +184,7 @@ class GroupSurvey {
   void describe_network() {
     Machine& machine = survey_.machine;
     if (first().size() != domain_gpus_.size()) {
-      const ChosenNics chosen = nics_.chosen(domain_gpus_, domain_nics_, gpus_at(first()));
-      domain_nics_ = chosen.nics;
-      survey_.first_choices = chosen.first_choices;
+      domain_nics_ = nics_.chosen(domain_gpus_, domain_nics_, gpus_at(first())).nics;
     }
     for (const NodeIndex nic : domain_nics_) {
       double gbs = 0;
@@ -233,23 +231,23 @@ class GroupSurvey {
   }
 
   // Returns the NICs of a domain that the group uses. Domains whose members have the same places use the same NICs.
-  std::vector<NodeIndex> nics_of(const std::vector<int>& members) {
+  ChosenNics nics_of(const std::vector<int>& members) {
     std::vector<NodeIndex> gpus, nics;
     for (const NodeIndex node : known_nodes(members)) {
       if (topology_.kind(node) == NodeKind::gpu) gpus.push_back(node);
       if (nics_.is_connected(node)) nics.push_back(node);
     }
-    if (members.size() == gpus.size()) return nics;
+    if (members.size() == gpus.size()) return {.nics = nics, .first_choices = nics.size()};
     std::vector<std::size_t> places;
     for (const int position : members) places.push_back(place_in(gpus, gpu(position)));
     auto [known, is_new] = chosen_.try_emplace({places, gpus.size(), nics.size()});
     if (is_new) {
-      for (const NodeIndex nic : nics_.chosen(gpus, nics, gpus_at(members)).nics) {
-        known->second.push_back(place_in(nics, nic));
-      }
+      const ChosenNics chosen = nics_.chosen(gpus, nics, gpus_at(members));
+      for (const NodeIndex nic : chosen.nics) known->second.places.push_back(place_in(nics, nic));
+      known->second.first_choices = chosen.first_choices;
     }
-    std::vector<NodeIndex> chosen;
-    for (const std::size_t place : known->second) chosen.push_back(nics[place]);
+    ChosenNics chosen{.first_choices = known->second.first_choices};
+    for (const std::size_t place : known->second.places) chosen.nics.push_back(nics[place]);
     return chosen;
   }
 
@@ -262,7 +260,9 @@ class GroupSurvey {
     const std::vector<std::size_t> nearest = nearest_gpus();
     for (const std::vector<int>& gpus : survey_.domains) {
       std::vector<Port>& ports = survey_.ports.emplace_back();
-      for (const NodeIndex node : nics_of(gpus)) {
+      const ChosenNics chosen = nics_of(gpus);
+      survey_.first_choices.push_back(chosen.first_choices);
+      for (const NodeIndex node : chosen.nics) {
         map_.neighbours.each(node, LinkKind::network,
                              [&](NodeIndex, const LinkModel& model) { describe_transport(model); });
         const std::size_t place = ports.size() < nearest.size() ? nearest[ports.size()] : ports.size();
@@ -310,7 +310,11 @@ class GroupSurvey {
   std::vector<NodeIndex> domain_gpus_;  // all GPUs of the first domain, in the machines that have some of the group
   std::vector<NodeIndex> domain_nics_;
   // The places of the chosen NICs, by the places of members among a domain's GPUs and its numbers of GPUs and NICs.
-  std::map<std::tuple<std::vector<std::size_t>, std::size_t, std::size_t>, std::vector<std::size_t>> chosen_;
+  struct ChosenPlaces {
+    std::vector<std::size_t> places{};
+    std::size_t first_choices = 0;
+  };
+  std::map<std::tuple<std::vector<std::size_t>, std::size_t, std::size_t>, ChosenPlaces> chosen_;
   Survey survey_;
 };
 
