@@ -154,7 +154,7 @@ void Communicator::add_between(const Traffic& traffic, int nics, Flows which, Pl
     const std::size_t ends = std::min({from.size(), to.size(), most});
     const auto end_at = [&](std::size_t domain, std::size_t i) -> const Port& {
       const std::vector<Port>& all = survey_.ports[domain];
-      const std::size_t first = survey_.first_choices[domain];
+      const std::size_t first = survey_.first_choices.empty() ? all.size() : survey_.first_choices[domain];
       return all[i * (ends <= first ? first : all.size()) / ends];
     };
     for (std::size_t i = 0; i < ends; ++i) {

@@ -22,7 +22,7 @@ struct Survey {
   std::vector<std::vector<int>> domains{};
   std::vector<std::vector<Port>> ports{};  // by domain; empty where one has no NIC of its own
   // By domain, how many of its ports, which come first, are the first choice of a GPU: all where the group has all
-  // GPUs.
+  // GPUs. Empty: all of every domain.
   std::vector<std::size_t> first_choices{};
   std::string transport{};  // of the network between domains; empty: not stated
   // Models of the links on the ways of steps, if any link of the topology has a latency that its kind usually does not
