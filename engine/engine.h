@@ -82,7 +82,8 @@ struct EngineOptions {
   std::vector<int> alike{};
   std::size_t few_alike = kFewAlike;  // where so many or fewer are alike, each of them runs
   // So many consecutive devices of every worker, from a multiple of that number on, are declared to do the same, each
-  // on equal parts, and to be in groups with others at the same place among theirs, or with all of them. Programs then
+  // on equal parts, and to be in groups with others at the same place among theirs, with all of them, or with a part of
+  // them into which they fall equally: neighbours, or devices at equal distances. Programs then
   // ask Worker::runs() which of them are to be given work. Used only with `alike`, and where the machine gives each of
   // them the same links; needs a divisor of each worker's devices.
   int alike_devices = 1;

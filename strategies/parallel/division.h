@@ -60,8 +60,8 @@ class Division {
   // parts.
   virtual std::vector<std::int64_t> kind_of(int rank, const ParallelOptions& options) const = 0;
   // Returns how many devices with consecutive ranks do the same on equal parts of the model, in groups with devices at
-  // the same place among theirs or with all of them, for EngineOptions::alike_devices: 1 where none do. problem() must
-  // have found nothing.
+  // the same place among theirs, with all of them or with equal parts of them, for EngineOptions::alike_devices: 1
+  // where none do. problem() must have found nothing.
   virtual int alike_neighbours(const DivisionRequest& /*request*/) const { return 1; }
   // Makes one worker's part of the training. ValueError where problem() finds one.
   virtual std::unique_ptr<DividedTraining> train(Worker& worker, TrainableModel& model,

@@ -164,7 +164,7 @@ TEST(Offload, OfMomentsInFewerBitsMovesTheBytesThatTheyHave) {
   for (const char* offload : {"{optimizer: 1}", "{optimizer: 0.5}"}) {
     const double usual = updated("", offload), bf16 = updated("bf16", offload);
     EXPECT_EQ(updated("f32", offload), usual);
-    // Of 42 bytes for each parameter, 16 are the moments': each is read and written.
+    // Moments are 16 of the 42 bytes for each parameter: each is read and written.
     EXPECT_NEAR((usual - bf16) / usual, 8.0 / 42, 0.001) << offload;
     EXPECT_NEAR((usual - updated("{first: fp8, second: f16}", offload)) / usual, 10.0 / 42, 0.001) << offload;
   }

@@ -39,7 +39,7 @@ class CollectiveGroup {
   // the end that is `mine`. Usable from tasks.
   //
   // Where a device represents other members, all of them send as many places further: it then meets itself, as the
-  // sender of what it sends and as the receiver of what comes, and the pair stands for those of all members.
+  // sender of what it sends and as the receiver of what comes, and the pair represents those of all members.
   CollectiveGroup& pair(int from_rank, int to_rank, int mine);
   // The group whose members all send, as this pair does; null: one end sends to the other.
   const CollectiveGroup* ring() const { return ring_; }

@@ -31,7 +31,7 @@ class WorkerClasses {
   // Returns the numbers of the members that run: the first and the last one and, in very large classes and in those
   // that were split because members differed, the one in the middle.
   std::vector<int> running_members(int index) const;
-  // Whether a class is large enough for this to pay off: has more members than these.
+  // Whether a class is large enough for this to pay off: has more members than few_alike().
   bool saves_work() const;
   std::size_t few_alike() const { return options_.few_alike; }
 

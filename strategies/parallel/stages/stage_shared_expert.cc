@@ -1,5 +1,4 @@
-// Exchanges of tokens with experts beside which the layers of their shared expert are computed, as Megatron-LM does
-// with
+// Exchanges of tokens with experts beside which the layers of their shared expert are computed, as by Megatron-LM's
 // --moe-shared-expert-overlap (megatron/core/transformer/moe/token_dispatcher.py and shared_experts.py): forward up to
 // its activation while tokens go to the experts, the rest while they come back, and backward the other way round.
 #include "strategies/parallel/stages/stage.h"
