@@ -9,6 +9,7 @@
 #pragma once
 
 #include <compare>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -83,6 +84,15 @@ inline constexpr int kComputeStream = 0;
 inline constexpr int kCommunicationStream = 1;
 inline constexpr int kInputStream = 2;
 
+// Work that a program issues to a device again and again; see Device::repeat(). A default-constructed one is new.
+struct RepeatedWork {
+  class State {
+   public:
+    virtual ~State() = default;
+  };
+  std::shared_ptr<State> state{};  // what the engine has kept
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -98,6 +108,12 @@ class Device {
   virtual std::int64_t memory_in_use_bytes() const = 0;
   virtual std::int64_t memory_peak_bytes() const = 0;
   virtual void synchronize() = 0;  // all streams
+
+  // Issues work that is the same each time. `issue` launches ops, takes part in collectives, records events and waits
+  // for them, on streams of this device; nobody else waits for these events, and nothing but the work depends on
+  // whether `issue` was called. Engines with EngineOptions::merges_repeats may issue what they have kept in its place.
+  // Called by one task at a time.
+  virtual void repeat(RepeatedWork& /*work*/, const std::function<void()>& issue) { issue(); }
 };
 
 // For engines: throws UsageError unless Stream::copy may copy `from` to `to` on a stream of `device`.

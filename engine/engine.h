@@ -81,6 +81,11 @@ struct EngineOptions {
   // carry values or have a seed run every worker.
   std::vector<int> alike{};
   std::size_t few_alike = kFewAlike;  // where so many or fewer are alike, each of them runs
+  bool has_witnesses = true;          // with `alike`; else what is declared about workers is believed
+  // Work that a device repeats (Device::repeat()) may take the times that it took before, although something that
+  // begins meanwhile would change them a little. Engines with EngineInfo::symmetry only; not in runs that carry values
+  // or have a seed, with collectives in messages, or with fewer records than all.
+  bool merges_repeats = false;
   // So many consecutive devices of every worker, from a multiple of that number on, are declared to do the same, each
   // on equal parts, and to be in groups with others at the same place among theirs, with all of them, or with a part of
   // them into which they fall equally: neighbours, or devices at equal distances. Programs then

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "engine/sim/repeated_issue.h"
 #include "engine/sim/sim_run.h"
 #include "engine/sim/sim_stream.h"
 #include "topologies/base/units.h"
@@ -120,6 +121,35 @@ void SimDevice::note_operands(double bytes) {
 
 void SimDevice::synchronize() {
   for (const auto& [index, stream] : streams()) stream->synchronize();
+}
+
+void SimDevice::repeat(tandem::RepeatedWork& work, const std::function<void()>& issue) {
+  if (!run_.merges_repeats() || threads() != nullptr) return issue();
+  if (!work.state) {
+    auto repeated = std::make_shared<RepeatedWork>(*this);
+    work.state = repeated;
+    this->work().repeated = &*repeated;
+    issue();
+    repeated->end();
+    this->work().repeated = nullptr;
+    if (repeated->is_spoilt()) return;
+    return repeated->issue(repeated->began_s());
+  }
+  auto& repeated = static_cast<RepeatedWork&>(*work.state);
+  if (repeated.is_spoilt()) return issue();
+  SimTask& task = SimTask::current();
+  const double began_s = Simulation::now_s() + task.debt_s;
+  run_.scheduler().throw_if_failed();
+  task.debt_s += repeated.host_s();
+  repeated.issue(began_s);
+}
+
+RepeatedWork* SimDevice::repeated(bool spoils) {
+  RepeatedWork* const repeated = work_ ? work_->repeated : nullptr;
+  if (repeated == nullptr || !spoils) return repeated;
+  work_->repeated = nullptr;
+  repeated->spoil();
+  return nullptr;
 }
 
 }  // namespace tandem::sim

@@ -12,6 +12,7 @@
 
 namespace tandem::sim {
 
+class RepeatedWork;
 class SimRun;
 class SimStream;
 
@@ -43,6 +44,11 @@ class SimDevice : public Device {
   std::int64_t memory_in_use_bytes() const override { return work_ ? work_->use->in_use : 0; }
   std::int64_t memory_peak_bytes() const override { return work_ ? work_->use->peak : 0; }
   void synchronize() override;
+  void repeat(tandem::RepeatedWork& work, const std::function<void()>& issue) override;
+
+  // The work to which a task of the device adds now, instead of issuing it; null: none. With `spoils` this ends,
+  // because something follows that cannot be repeated. Usable from tasks.
+  RepeatedWork* repeated(bool spoils = false);
 
   SimRun& run() { return run_; }
   NodeIndex node() const { return physical_.node; }
@@ -59,8 +65,12 @@ class SimDevice : public Device {
   }
   // Whether one of its streams executes a collective now. The streams report it, in the kernel.
   bool is_in_collective() const { return work_ && work_->collectives > 0; }
-  void enter_collective() { ++work().collectives; }
+  void enter_collective() {
+    ++work().collectives;
+    ++work().collectives_begun;
+  }
   void leave_collective() { --work().collectives; }
+  std::int64_t collectives_begun() const { return work_ ? work_->collectives_begun : 0; }  // so far
   const std::map<int, std::unique_ptr<SimStream>>& streams() const;
 
   struct Use {
@@ -75,6 +85,8 @@ class SimDevice : public Device {
     std::shared_ptr<Buffer> no_values{};  // what work under way holds of tensors without values
     std::map<int, std::unique_ptr<SimStream>> streams{};
     int collectives = 0;  // streams that execute one
+    std::int64_t collectives_begun = 0;
+    RepeatedWork* repeated = nullptr;
     double operand_bytes = 0;
   };
   Work& work();

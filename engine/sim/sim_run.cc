@@ -23,12 +23,19 @@ double waiting_in_step(const EngineOptions& options) {
   return (1 + kernel_constants::kInStepOverhead) * slowest_of(options.devices_in_step, spread);
 }
 
+bool merges_repeats_in(const EngineOptions& options, const Capabilities& capabilities) {
+  return options.merges_repeats && !capabilities.carries_values && !options.schedule_seed &&
+         options.topology->facts().share_spread <= 0 && options.records == RecordLevel::all &&
+         options.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid;
+}
+
 }  // namespace
 
 SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, KnownTopology& known,
                symmetry::Symmetry* symmetry)
     : options_(options),
       capabilities_(capabilities),
+      merges_repeats_(merges_repeats_in(options, capabilities)),
       symmetry_(symmetry != nullptr ? std::optional<symmetry::RunSymmetry>(std::in_place, *this, *symmetry)
                                     : std::nullopt),
       hosts_(running_hosts()),

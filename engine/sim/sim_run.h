@@ -59,6 +59,7 @@ class SimRun {
     depends_on_fidelity_ = true;
     return options_.collectives.value_or(CollectiveFidelity::fluid);
   }
+  bool merges_repeats() const { return merges_repeats_; }  // see EngineOptions
   Simulation& simulation() { return simulation_; }
   Network& network() { return network_; }
   Cores& cores() { return cores_; }
@@ -109,6 +110,7 @@ class SimRun {
 
   const EngineOptions& options_;
   const Capabilities& capabilities_;
+  const bool merges_repeats_;
   std::optional<symmetry::RunSymmetry> symmetry_;
   std::unordered_map<NodeIndex, NodeIndex> nearest_processors_;  // by GPU
   OpWork::Memory memory_of_ops_;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "engine/sim/repeated_issue.h"
 #include "engine/sim/sim_run.h"
 #include "engine/sim/stream_work.h"
 
@@ -39,6 +41,15 @@ void SimStream::launch(Op op) {
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;
   OpNeeds needs(std::move(op.kernel), device_.run().carries_values());
+  if (RepeatedWork* const repeated = device_.repeated(!needs.is_nothing())) {
+    const double issued_s = charge_launch(record.name, issue_s);
+    return repeated->add({.kind = RepeatedItem::Kind::op,
+                          .stream = this,
+                          .issued_s = issued_s,
+                          .record = record,
+                          .seconds = seconds,
+                          .alone_s = alone_s});
+  }
   auto work = std::make_unique<OpWork>(std::move(needs), seconds, alone_s, record);
   work->issued_s = charge_launch(record.name, issue_s);
   issue(std::move(work));
@@ -46,6 +57,7 @@ void SimStream::launch(Op op) {
 
 void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
   check_copy(to, from, device_);
+  device_.repeated(true);
   Record record = make_record(RecordKind::copy, category, "copy");
   record.bytes = static_cast<double>(from.size_bytes());
   const bool is_in_order = index_ == kComputeStream && &from.device() == &device_;
@@ -58,7 +70,12 @@ void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
 }
 
 Event SimStream::record() {
-  auto state = std::make_shared<SimEvent>(device_);
+  auto state = std::make_shared<SimEvent>(device_, *this);
+  if (RepeatedWork* const repeated = device_.repeated()) {
+    const double issued_s = Simulation::now_s() + SimTask::current().debt_s;
+    repeated->add({.kind = RepeatedItem::Kind::record, .stream = this, .issued_s = issued_s, .event = state});
+    return Event(std::move(state));
+  }
   auto work = std::make_unique<RecordWork>(state);
   work->issued_s = Simulation::now_s() + SimTask::current().debt_s;
   issue(std::move(work));
@@ -69,10 +86,15 @@ void SimStream::wait(const Event& event) {
   if (event.is_complete()) return;
   auto state = std::dynamic_pointer_cast<SimEvent>(event.state());
   TANDEM_REQUIRE(state != nullptr, "an event of another engine");
+  if (RepeatedWork* const repeated = device_.repeated(); repeated != nullptr && repeated->has(*state)) {
+    return repeated->add({.kind = RepeatedItem::Kind::wait, .stream = this, .event = std::move(state)});
+  }
+  device_.repeated(true);
   issue(std::make_unique<WaitWork>(std::move(state)));
 }
 
 void SimStream::synchronize() {
+  device_.repeated(true);
   Scheduler& scheduler = device_.run().scheduler();
   scheduler.pay_debt();
   const std::uint64_t target = issued_;
@@ -118,6 +140,7 @@ void SimStream::issue(std::unique_ptr<StreamWork> work) {
 
 void SimStream::enqueue(std::unique_ptr<StreamWork> work) {
   ++issued_;
+  slowing_ += work->slows_ops() ? 1 : 0;
   queue_.push_back(std::move(work));
   advance();
 }
@@ -155,14 +178,26 @@ void SimStream::start_head_on_thread() {
 }
 
 void SimStream::finish_head() {
-  if (queue_.front()->slows_ops()) device_.leave_collective();
+  if (queue_.front()->slows_ops()) {
+    device_.leave_collective();
+    --slowing_;
+  }
+  if (!queue_.front()->is_item) ++finished_;
   queue_.pop_front();
   head_started_ = false;
-  ++finished_;
   while (!waiting_.empty() && waiting_.begin()->first <= finished_) {
     device_.run().scheduler().wake_all(waiting_.begin()->second, device_.threads());
     waiting_.erase(waiting_.begin());
   }
+  advance();
+}
+
+void SimStream::replace_head(std::vector<std::unique_ptr<StreamWork>> works) {
+  queue_.pop_front();
+  slowing_ +=
+      static_cast<std::size_t>(std::ranges::count_if(works, [](const auto& work) { return work->slows_ops(); }));
+  queue_.insert(queue_.begin(), std::make_move_iterator(works.begin()), std::make_move_iterator(works.end()));
+  head_started_ = false;
   advance();
 }
 
@@ -173,6 +208,15 @@ void SimStream::begin_wait() {
 void SimStream::go_on(const Cores::Node* woken_by, Cores::Then then) {
   if (thread_ == nullptr) return then();
   device_.run().cores().run(*thread_, woken_by, std::move(then));
+}
+
+bool SimStream::may_slow_before(const SimStream& other) const {
+  if (slowing_ == 0) return false;
+  for (const auto& work : queue_) {
+    if (work->awaited() == &other) return false;
+    if (work->slows_ops()) return true;
+  }
+  return false;
 }
 
 std::string SimStream::text() const {

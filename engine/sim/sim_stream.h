@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/device.h"
 #include "engine/sim/cores.h"
@@ -28,8 +29,11 @@ class StreamWork {
   virtual bool needs_core() const { return false; }
   // Whether it runs on the device's multiprocessors and so slows down the ops of other streams.
   virtual bool slows_ops() const { return false; }
+  // The stream without whose progress it does not end; null: none.
+  virtual const SimStream* awaited() const { return nullptr; }
 
-  double issued_s = 0;  // the date at which the host has issued it
+  double issued_s = 0;   // the date at which the host has issued it
+  bool is_item = false;  // of work that was issued as one, and not the end of it
 };
 
 class SimStream : public Stream {
@@ -52,9 +56,12 @@ class SimStream : public Stream {
   // the date at which the task will have issued the work.
   double charge_launch(Name what) { return charge_launch(what, device_.costs().launch_overhead_s()); }
   double charge_launch(Name what, double seconds);
+  void issue(std::unique_ptr<StreamWork> work);
   // Called in the kernel. enqueue() starts the operation immediately if nothing is before it.
   void enqueue(std::unique_ptr<StreamWork> work);
   void finish_head();
+  // Replaces a head that has started by others, of which only the last is no item.
+  void replace_head(std::vector<std::unique_ptr<StreamWork>> works);
   // The stream's thread, where the device is one; null otherwise.
   Cores::Thread* thread() const { return thread_.get(); }
   // For a head that waits for something else than a core: it begins to wait; `then` is called once its thread, woken by
@@ -62,10 +69,11 @@ class SimStream : public Stream {
   void begin_wait();
   void go_on(const Cores::Node* woken_by, Cores::Then then);
   bool is_idle() const { return queue_.empty(); }
+  // Whether work that slows ops down may begin here before the head of `other`, which has begun, ends.
+  bool may_slow_before(const SimStream& other) const;
   std::string text() const;  // "stream 0 of /job:..., which is at op 'gemm'"
 
  private:
-  void issue(std::unique_ptr<StreamWork> work);
   void advance();
   void start_head();
   void start_issued_head();
@@ -74,6 +82,7 @@ class SimStream : public Stream {
   SimDevice& device_;
   int index_;
   std::deque<std::unique_ptr<StreamWork>> queue_;
+  std::size_t slowing_ = 0;  // works in the queue that slow ops down
   bool head_started_ = false;
   bool is_advancing_ = false;
   std::unique_ptr<Cores::Thread> thread_;

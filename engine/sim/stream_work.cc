@@ -78,6 +78,7 @@ void OpWork::end(SimStream& stream) {
     if (run.carries_values()) take_effect(stream.sim_device());
     record_.end_ns = Simulation::now_ns();
     run.add_record(record_);
+    if (listener_ != nullptr) listener_->ended(record_);
     stream.finish_head();
   });
 }

@@ -11,7 +11,7 @@ namespace tandem::sim {
 
 class SimEvent : public EventState {
  public:
-  explicit SimEvent(SimDevice& device) : device_(device) {}
+  SimEvent(SimDevice& device, const SimStream& stream) : device_(device), stream_(&stream) {}
   bool is_complete() const override { return is_complete_; }
   void synchronize() override;
 
@@ -19,9 +19,11 @@ class SimEvent : public EventState {
   void complete();
   void finish_head_when_complete(SimStream& stream) { streams_.push_back(&stream); }
   std::string text() const;
+  const SimStream* stream() const { return stream_; }  // on which it was recorded
 
  private:
-  SimDevice& device_;  // on which it was recorded
+  SimDevice& device_;  // of the stream
+  const SimStream* stream_;
   bool is_complete_ = false;
   WaitList waiting_;
   std::vector<SimStream*> streams_;
@@ -31,11 +33,20 @@ class SimEvent : public EventState {
 // op. Other operands have nothing that the op would need.
 class OpNeeds {
  public:
+  OpNeeds() = default;
   OpNeeds(Kernel&& kernel, bool is_executed);
   void execute() const;  // only where `is_executed`
+  bool is_nothing() const { return kernel_ == nullptr; }
 
  private:
   std::unique_ptr<Kernel> kernel_;
+};
+
+// Learns of the records of some work, at their ends.
+class RecordListener {
+ public:
+  virtual ~RecordListener() = default;
+  virtual void ended(const Record& record) = 0;
 };
 
 class OpWork : public StreamWork {
@@ -57,8 +68,8 @@ class OpWork : public StreamWork {
   static void* operator new(std::size_t size);
   static void operator delete(void* work);
 
-  OpWork(OpNeeds needs, double seconds, double alone_s, Record record)
-      : needs_(std::move(needs)), seconds_(seconds), alone_s_(alone_s), record_(record) {}
+  OpWork(OpNeeds needs, double seconds, double alone_s, Record record, RecordListener* listener = nullptr)
+      : needs_(std::move(needs)), seconds_(seconds), alone_s_(alone_s), record_(record), listener_(listener) {}
   void start(SimStream& stream) override;
   std::string text() const override { return "op '" + record_.name.text() + "'"; }
   bool needs_core() const override { return true; }
@@ -69,6 +80,7 @@ class OpWork : public StreamWork {
   OpNeeds needs_;
   double seconds_, alone_s_;
   Record record_;
+  RecordListener* listener_;  // null: none
 };
 
 class CopyWork : public StreamWork {
@@ -101,6 +113,7 @@ class WaitWork : public StreamWork {
   explicit WaitWork(std::shared_ptr<SimEvent> event) : event_(std::move(event)) {}
   void start(SimStream& stream) override;
   std::string text() const override { return event_->text(); }
+  const SimStream* awaited() const override { return event_->is_complete() ? nullptr : event_->stream(); }
 
  private:
   std::shared_ptr<SimEvent> event_;

@@ -41,8 +41,11 @@ SweptPoint PointRunner::run(std::size_t number) {
     point.strategy = scenario.strategy.name;
     point.devices = static_cast<int>(training_devices(scenario));
     if (!scenario.topology) scenario.topology = topology_;
-    const RunOptions options{
-        .memory_share = memory_share_, .measures_scaling = false, .merges_workers = true, .only_report = true};
+    const RunOptions options{.memory_share = memory_share_,
+                             .measures_scaling = false,
+                             .merges_workers = true,
+                             .merges_repeats = true,
+                             .only_report = true};
     const Report report = run_scenario(scenario, options).report;
     if (space_.files_hash(choice) != files_[number]) {
       throw RunError("a file that its values name has changed since the sweep began; run the sweep again");

@@ -45,14 +45,14 @@ double CollectiveCall::bytes() const {
 }
 
 void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double issued_s,
-                            std::optional<double> timeout_s) {
+                            std::optional<double> timeout_s, RecordListener* listener) {
   const double arrival_s = std::max(issued_s, Simulation::now_s());
   record.start_ns = std::llround(arrival_s * 1e9);
   record.ranks = static_cast<int>(group_.devices().size());
   if (run_.symmetry() != nullptr) record.calls = run_.symmetry()->calls_of(group_);
   record.sequence = sequence_;
   record.bytes = bytes();
-  arrivals_[place_of(rank)] = {&stream, record};
+  arrivals_[place_of(rank)] = {&stream, record, listener};
   last_arrival_s_ = std::max(last_arrival_s_, arrival_s);
   if (timeout_s) {
     deadline_.add(run_.simulation(), arrival_s, *timeout_s, [this, rank, seconds = *timeout_s] {
@@ -102,7 +102,7 @@ void CollectiveCall::end() {
   inputs_.clear();
   for (Arrival& arrival : arrivals_) {
     arrival.record.algorithm = algorithm_;
-    if (arrival.stream->thread() == nullptr) add_record(arrival.record);
+    if (arrival.stream->thread() == nullptr) add_record(arrival);
   }
   for (Arrival& arrival : arrivals_) {
     if (arrival.stream->thread() == nullptr) {
@@ -110,16 +110,17 @@ void CollectiveCall::end() {
     } else {
       const auto self = shared_from_this();
       arrival.stream->go_on(finisher_, [self, &arrival] {
-        self->add_record(arrival.record);
+        self->add_record(arrival);
         arrival.stream->finish_head();
       });
     }
   }
 }
 
-void CollectiveCall::add_record(Record& record) const {
-  record.end_ns = Simulation::now_ns();
-  run_.add_record(record);
+void CollectiveCall::add_record(Arrival& arrival) const {
+  arrival.record.end_ns = Simulation::now_ns();
+  run_.add_record(arrival.record);
+  if (arrival.listener != nullptr) arrival.listener->ended(arrival.record);
 }
 
 std::string CollectiveCall::text() const {
@@ -129,7 +130,7 @@ std::string CollectiveCall::text() const {
 }
 
 void CollectiveWork::start(SimStream& stream) {
-  call_->arrive(rank_, stream, record_, issued_s, timeout_s_);
+  call_->arrive(rank_, stream, record_, issued_s, timeout_s_, listener_);
 }
 
 }  // namespace tandem::sim

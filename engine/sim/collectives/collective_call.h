@@ -22,6 +22,7 @@
 #include "engine/collective.h"
 #include "engine/sim/collectives/call_deadline.h"
 #include "engine/sim/sim_stream.h"
+#include "engine/sim/stream_work.h"
 
 namespace tandem::sim {
 
@@ -40,7 +41,8 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   void set_tensors(int rank, const Tensor& output, const Tensor& input);
   // Notes that the stream of `rank` has come to this call, which its host has issued at `issued_s`. With a timeout, the
   // run fails unless the call ends within it.
-  void arrive(int rank, SimStream& stream, Record record, double issued_s, std::optional<double> timeout_s);
+  void arrive(int rank, SimStream& stream, Record record, double issued_s, std::optional<double> timeout_s,
+              RecordListener* listener);
 
   // Names what executes the call, for its records.
   void set_algorithm(Name algorithm) { algorithm_ = algorithm; }
@@ -58,16 +60,17 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   std::string text() const;  // "all_reduce #5 (4 of 8 devices arrived; missing /job:...)"
 
  private:
-  void start(const SimStream& last);
-  void wake_helpers(const SimStream& last) const;
-  void end();
-  void add_record(Record& record) const;
-  void miss_deadline(int rank, double timeout_s) const;
-
   struct Arrival {
     SimStream* stream = nullptr;
     Record record;
+    RecordListener* listener = nullptr;
   };
+
+  void start(const SimStream& last);
+  void wake_helpers(const SimStream& last) const;
+  void end();
+  void add_record(Arrival& arrival) const;
+  void miss_deadline(int rank, double timeout_s) const;
 
   SimRun& run_;
   const CollectiveGroup& group_;
@@ -89,8 +92,9 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
 // A stream's part in a call.
 class CollectiveWork : public StreamWork {
  public:
-  CollectiveWork(std::shared_ptr<CollectiveCall> call, int rank, Record record, std::optional<double> timeout_s)
-      : call_(std::move(call)), rank_(rank), record_(record), timeout_s_(timeout_s) {}
+  CollectiveWork(std::shared_ptr<CollectiveCall> call, int rank, Record record, std::optional<double> timeout_s,
+                 RecordListener* listener = nullptr)
+      : call_(std::move(call)), rank_(rank), record_(record), timeout_s_(timeout_s), listener_(listener) {}
   void start(SimStream& stream) override;
   std::string text() const override { return call_->text(); }
   bool starts_before_issue() const override { return true; }  // the call waits for the last issue, once for all ranks
@@ -101,6 +105,7 @@ class CollectiveWork : public StreamWork {
   int rank_;
   Record record_;
   std::optional<double> timeout_s_;
+  RecordListener* listener_;  // null: none
 };
 
 }  // namespace tandem::sim

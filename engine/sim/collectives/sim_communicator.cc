@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/sim/repeated_issue.h"
 #include "engine/sim/sim_run.h"
 
 namespace tandem::sim {
@@ -40,6 +41,28 @@ void SimCommunicator::call_pair(CollectiveGroup& pair, int rank, const Tensor& t
   issue(pair, rank, spec, {{&rank, 1}, {&tensor, 1}, {&tensor, 1}, {&only, 1}}, 1);
 }
 
+// What only one device takes part in can be repeated.
+bool SimCommunicator::add_repeated(CollectiveGroup& group, int caller, const CollectiveSpec& spec,
+                                   const Operands& operands, std::span<const Record> records, double issued_s) const {
+  const bool is_of_one = group.place_count() == 1 || group.ring() != nullptr;
+  bool is_added = false;
+  for (std::size_t i = 0; i < operands.ranks.size(); ++i) {
+    auto& stream = static_cast<SimStream&>(*operands.streams[i]);
+    RepeatedWork* const repeated = stream.sim_device().repeated(!is_of_one || timeout_s_.has_value());
+    if (repeated == nullptr) continue;
+    repeated->add({.kind = RepeatedItem::Kind::collective,
+                   .stream = &stream,
+                   .issued_s = issued_s,
+                   .record = records[i],
+                   .group = &group,
+                   .caller = caller,
+                   .rank = operands.ranks[i],
+                   .spec = spec});
+    is_added = true;
+  }
+  return is_added;
+}
+
 // One launch for each device costs as much as a group of NCCL calls does.
 void SimCommunicator::issue(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands,
                             std::size_t launches) {
@@ -54,6 +77,7 @@ void SimCommunicator::issue(CollectiveGroup& group, int caller, const Collective
   };
   for (std::size_t i = 0; i < launches; ++i) stream_of(i).charge_launch(records.back().name);
   const double issued_s = stream_of(0).charge_launch(records.back().name, 0);
+  if (add_repeated(group, caller, spec, operands, records, issued_s)) return;
   const std::optional<double> timeout_s = timeout_s_;  // as of this call, even if a task changes it during the yield
   run_.scheduler().yield();
   in_kernel([&] {

@@ -35,6 +35,9 @@ class SimCommunicator : public Communicator {
   void call_pair(CollectiveGroup& pair, int rank, const Tensor& tensor, Stream& stream);
   void issue(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands,
              std::size_t launches);
+  // Adds the call to the work that its device repeats. Returns false where there is none.
+  bool add_repeated(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands,
+                    std::span<const Record> records, double issued_s) const;
 
   SimRun& run_;
   CollectiveGroup& group_;

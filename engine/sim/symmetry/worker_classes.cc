@@ -109,12 +109,13 @@ bool WorkerClasses::has_middle_witness(int index) const {
 
 bool WorkerClasses::runs(int worker) const {
   const int index = class_of(worker), number = number_of(worker);
+  if (!options_.has_witnesses) return number == 0;
   return number == 0 || number + 1 == size(index) || (number == size(index) / 2 && has_middle_witness(index));
 }
 
 std::vector<int> WorkerClasses::running_members(int index) const {
   const int members = size(index);
-  if (members == 1) return {0};
+  if (members == 1 || !options_.has_witnesses) return {0};
   if (!has_middle_witness(index)) return {0, members - 1};
   return {0, members / 2, members - 1};
 }

@@ -240,7 +240,7 @@ bool Stage::go_on(Progress& progress) {
     case PipelineAction::Pass::inputs:
       return backward(progress);
     case PipelineAction::Pass::weights:
-      weights(progress.pass_);
+      weights(progress);
       return false;
   }
   TANDEM_UNREACHABLE("a kind of passes");
@@ -270,6 +270,18 @@ bool Stage::forward(Progress& progress) {
   if (!std::exchange(progress.is_begun_, true)) {
     computation_->begin_forward(pass, receive_input(pass));
   }
+  if (repeats(progress)) {
+    device_.repeat(repeated_[pass.kind], [&] { forward_of_layers(progress); });
+  } else if (forward_of_layers(progress)) {
+    return true;
+  }
+  send_output(pass);
+  return false;
+}
+
+// Returns whether there is more.
+bool Stage::forward_of_layers(Progress& progress) {
+  const Pass& pass = progress.pass_;
   for (std::size_t& i = progress.layers_; i < parts_.size(); ++i, progress.exchanges_ = 0) {
     if (is_beside_exchange(i)) continue;
     const LayerExchanges& exchanged = exchanges(i, pass);
@@ -283,8 +295,16 @@ bool Stage::forward(Progress& progress) {
     }
     if (offload_) offload_->after_forward(i, pass);
   }
-  send_output(pass);
   return false;
+}
+
+// Whether the work of the layers in this pass is that of others of its kind: it neither waits for parameters nor
+// reduces gradients.
+bool Stage::repeats(const Progress& progress) const {
+  const Pass& pass = progress.pass_;
+  const bool is_forward = pass.kind == PipelineAction::Pass::forward;
+  const bool is_alike = !pass.is_first && (is_forward || !pass.is_last) && rows_.count % options_.micro_batches == 0;
+  return is_alike && !progress.in_parts_ && !options_.shard_parameters && !offload_ && !model_.has_values();
 }
 
 // Parameters must be there before their first use.

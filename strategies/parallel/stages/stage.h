@@ -106,9 +106,13 @@ class Stage final {
   void backward_beside_exchange(Exchange exchange, std::size_t layer, const Progress& progress);
   void exchange_again(Exchange exchange, std::int64_t elements, std::size_t layer, bool is_beside, Progress& progress);
   bool forward(Progress& progress);
+  bool forward_of_layers(Progress& progress);
+  bool backward_of_layers(Progress& progress);
+  void weights_of_layers(const Pass& pass);
+  bool repeats(const Progress& progress) const;
   void begin_forward_of(std::size_t layer, const Pass& pass) const;
   bool backward(Progress& progress);
-  void weights(const Pass& pass);
+  void weights(const Progress& progress);
   bool starts_exchange(Exchange exchange, std::int64_t elements, std::size_t layer, Progress& progress) const;
   void end_exchange(Progress& progress) const;
   void begin_backward(const Pass& pass);
@@ -172,6 +176,7 @@ class Stage final {
   bool lends_table_ = false;                        // to a later one, which adds to its gradients
   std::unique_ptr<StageModel> computation_{};
   std::optional<ActivationOffload> offload_{};
+  std::map<PipelineAction::Pass, RepeatedWork> repeated_{};  // the work of its layers in passes that are the same
 };
 
 }  // namespace tandem

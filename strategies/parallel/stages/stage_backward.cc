@@ -23,8 +23,19 @@ bool Stage::reduces_in(const Pass& pass) const {
 }
 
 bool Stage::backward(Progress& progress) {
-  const Pass pass = of_gradients(progress.pass_);
   if (!std::exchange(progress.is_begun_, true)) begin_backward(progress.pass_);
+  if (repeats(progress)) {
+    device_.repeat(repeated_[progress.pass_.kind], [&] { backward_of_layers(progress); });
+  } else if (backward_of_layers(progress)) {
+    return true;
+  }
+  end_backward(of_gradients(progress.pass_));
+  return false;
+}
+
+// Returns whether there is more.
+bool Stage::backward_of_layers(Progress& progress) {
+  const Pass pass = of_gradients(progress.pass_);
   for (; progress.layers_ < parts_.size(); ++progress.layers_, progress.exchanges_ = 0) {
     const std::size_t i = parts_.size() - progress.layers_ - 1;
     if (is_beside_exchange(i)) {
@@ -48,7 +59,6 @@ bool Stage::backward(Progress& progress) {
     add_gradients_of_layer(i, pass);
     reduce_gradients_of_layer(i, pass);
   }
-  end_backward(pass);
   return false;
 }
 
@@ -84,9 +94,19 @@ void Stage::end_backward(const Pass& pass) {
 }
 
 // After the part of the backward pass that leaves them.
-void Stage::weights(const Pass& of_inputs) {
-  const Pass pass = of_gradients(of_inputs);
+void Stage::weights(const Progress& progress) {
+  const Pass pass = of_gradients(progress.pass_);
   begin_gradients(pass);
+  if (repeats(progress)) {
+    device_.repeat(repeated_[pass.kind], [&] { weights_of_layers(pass); });
+  } else {
+    weights_of_layers(pass);
+  }
+  if (reduces_in(pass)) parameters_->reduce_from(0);
+  release_input();
+}
+
+void Stage::weights_of_layers(const Pass& pass) {
   const bool sums_each = parameters_->sums_every_pass();
   for (std::size_t i = parts_.size(); i-- > 0;) {
     if (is_deferrable(i)) {
@@ -96,8 +116,6 @@ void Stage::weights(const Pass& of_inputs) {
     }
     if (reduces_in(pass) && (sums_each || settings_.overlap)) parameters_->reduce_from(i);
   }
-  if (reduces_in(pass)) parameters_->reduce_from(0);
-  release_input();
 }
 
 // Gradients of the operands of attention go further back, and wait for nothing.
