@@ -112,9 +112,13 @@ enum class Pace : std::uint8_t { in_step, each_its_own };
 // or the calls are transfers between two ranks, where the receiver may be early on purpose.
 const CallShare* awaited_rank(const CollectiveSummary& collective);
 
+// What a summary has. of_steps: the times of the steps and their parts, but neither collectives nor waiting nor a
+// critical path.
+enum class Figures : std::uint8_t { all, of_steps };
+
 // Summarizes a timeline with records of that level. Throws Error when no step remains after the warm-up.
 Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace = Pace::in_step,
-                  RecordLevel records = RecordLevel::all);
+                  RecordLevel records = RecordLevel::all, Figures figures = Figures::all);
 
 // What this machine did while the steps were measured, in processor time.
 struct MachineUse {

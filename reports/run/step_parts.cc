@@ -48,9 +48,12 @@ std::map<int, DeviceRecords> records_by_device(const Timeline& timeline, const s
   const std::map<int, int> workers = workers_represented(timeline);
   for (const Record& record : timeline.records) {
     if (record.kind == RecordKind::step || record.device == kNoDevice) continue;
-    DeviceRecords& device = devices[record.device];
-    device.worker = record.worker;
-    if (const auto one = workers.find(record.worker); one != workers.end()) device.devices = one->second;
+    const auto [known, is_new] = devices.try_emplace(record.device);
+    DeviceRecords& device = known->second;
+    if (is_new) {
+      device.worker = record.worker;
+      if (const auto one = workers.find(record.worker); one != workers.end()) device.devices = one->second;
+    }
     device.work[rank_of(record.category)].push_back({record.start_ns, record.end_ns});
     if (record.category == Category::compute && !device.computes) {
       device.computes = std::binary_search(steps.begin(), steps.end(), record.step);

@@ -91,23 +91,26 @@ void add_waiting(Summary& summary, Waiting waiting) {
 
 }  // namespace
 
-Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace, RecordLevel records) {
+Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace, RecordLevel records, Figures figures) {
   const Steps steps = measured_steps(timeline, warmup_steps);
   Summary summary{.step_time = step_time_of(times_of(timeline, steps, pace), pace == Pace::in_step),
                   .per_step = {},
-                  .collectives = collectives_of(timeline, steps),
+                  .collectives = {},
                   .workers = {}};
   MeanSteps means{.all = summary.step_time.mean};
   for (const auto& [worker, times] : times_by_worker(timeline, steps)) {
     summary.workers.push_back({.step_time = step_time_of(times, true), .per_step = {}});
     means.workers[worker] = summary.workers.back().step_time.mean;
   }
-  add_waiting(summary, waiting_of(timeline, steps));
+  if (figures == Figures::all) {
+    summary.collectives = collectives_of(timeline, steps);
+    add_waiting(summary, waiting_of(timeline, steps));
+  }
   if (records != RecordLevel::all) return summary;
   const DividedSteps divided = divide_steps(timeline, steps, pace, means);
   summary.per_step = divided.per_step;
   summary.other_devices = divided.other_devices;
-  summary.critical_path = critical_path_of(timeline, steps, pace);
+  if (figures == Figures::all) summary.critical_path = critical_path_of(timeline, steps, pace);
   auto worker = summary.workers.begin();
   for (const auto& [index, per_step] : divided.workers) (worker++)->per_step = per_step;
   return summary;

@@ -203,7 +203,8 @@ Report merged(const std::vector<TrainingResult>& results, const Job& job) {
   return report;
 }
 
-void add_facts(Report& report, const Job& job, const Capabilities& capabilities, const Timeline& timeline) {
+void add_facts(Report& report, const Job& job, const Capabilities& capabilities, const Timeline& timeline,
+               Figures figures) {
   const Scenario& scenario = job.scenario;
   report.scenario = scenario.name;
   report.scenario_hash = scenario.hash;
@@ -222,7 +223,7 @@ void add_facts(Report& report, const Job& job, const Capabilities& capabilities,
   report.units_per_step = scenario.workload.batch;
   report.records = scenario.engine.records;
   report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step,
-                             report.records);
+                             report.records, figures);
   report.work = work_of(job);
   report.price = price_of(job);
   report.classes = classes_of(job, timeline);

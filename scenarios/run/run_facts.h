@@ -14,8 +14,9 @@ namespace tandem {
 Report merged(const std::vector<TrainingResult>& results, const Job& job);
 
 // Adds to a report the names of what ran, the summary of its records, how far off a prediction may be, what was counted
-// in a measured run, and the notes on what was run.
-void add_facts(Report& report, const Job& job, const Capabilities& capabilities, const Timeline& timeline);
+// in a measured run, and the notes on what was run. `figures`: of the summary.
+void add_facts(Report& report, const Job& job, const Capabilities& capabilities, const Timeline& timeline,
+               Figures figures);
 
 // Adds the scenario's notes, and those on what it states without effect.
 void add_notes(Report& report, const Job& job, const Timeline& timeline);

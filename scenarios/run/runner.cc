@@ -203,7 +203,7 @@ RunResult run_part(const Job& part, const Job& job, const RunOptions& options) {
   MeasuredSteps measured(part.scenario, options.progress);
   result.report = merged(train_all(part, *engine, size, measured, result.timeline), part);
   if (!capabilities.deterministic) result.report.machine_use = measured.machine_use();
-  add_facts(result.report, job, capabilities, result.timeline);
+  add_facts(result.report, job, capabilities, result.timeline, options.figures);
   for (const WorkerSpec& task : job.tasks) result.machines.push_back(task.topology_worker);
   return result;
 }
@@ -213,7 +213,7 @@ std::optional<RunResult> run_steady_state(const Job& job, const RunOptions& opti
   if (!options.only_report || options.schedule_seed) return std::nullopt;
   for (std::optional<FewerPasses> fewer = fewer_passes(job); fewer; fewer = fewer_passes(job, 2 * fewer->passes)) {
     RunResult result = run_part(job_of(fewer->scenario), job, options);
-    const auto whole = continued_summary(result.report.summary, result.timeline, *fewer);
+    const auto whole = continued_summary(result.report.summary, result.timeline, *fewer, options.figures);
     if (!whole) continue;
     result.report.summary = *whole;
     result.report.notes.push_back(note_of(*fewer, job));

@@ -19,6 +19,7 @@ struct RunOptions {
   bool measures_scaling = true;                  // run simulations again, on one replica, for scaling_efficiency
   bool merges_workers = false;                   // simulations: three alike workers may have the figures of one
   bool merges_repeats = false;                   // simulations: see EngineOptions::merges_repeats
+  Figures figures = Figures::all;                // of the report's summary
   bool only_report = false;  // simulations: the timeline may lack passes of a step that repeat others
   std::function<void(int step, int steps)> progress{};  // called from worker 0 after each step; may be empty
 };

@@ -65,10 +65,11 @@ std::optional<FewerPasses> fewer_passes(const Job& job, int least) {
   return fewer;
 }
 
-std::optional<Summary> continued_summary(const Summary& simulated, const Timeline& timeline, const FewerPasses& fewer) {
+std::optional<Summary> continued_summary(const Summary& simulated, const Timeline& timeline, const FewerPasses& fewer,
+                                         Figures figures) {
   const auto shorter = without_a_period(timeline, fewer.passes, fewer.period);
   if (!shorter) return std::nullopt;
-  return continued(simulated, summarize(*shorter, fewer.scenario.warmup_steps), fewer.periods_left_out());
+  return continued(simulated, summarize(*shorter, fewer.scenario.warmup_steps, Pace::in_step, RecordLevel::all, figures), fewer.periods_left_out());
 }
 
 std::string note_of(const FewerPasses& fewer, const Job& job) {

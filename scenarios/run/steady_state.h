@@ -25,9 +25,10 @@ struct FewerPasses {
 // are not equal, or if it would not save at least half of them. Needs a simulation of a table of layers.
 std::optional<FewerPasses> fewer_passes(const Job& job, int least = 1);
 
-// Continues the summary of a run of `fewer`, whose records are `timeline`, to all passes. Returns nothing if the
-// records show no period.
-std::optional<Summary> continued_summary(const Summary& simulated, const Timeline& timeline, const FewerPasses& fewer);
+// Continues the summary of a run of `fewer`, whose records are `timeline`, to all passes; both have these figures.
+// Returns nothing if the records show no period.
+std::optional<Summary> continued_summary(const Summary& simulated, const Timeline& timeline, const FewerPasses& fewer,
+                                         Figures figures);
 
 // "micro-batches: 11 of 64 of a step are simulated; ..."
 std::string note_of(const FewerPasses& fewer, const Job& job);

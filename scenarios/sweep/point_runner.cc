@@ -45,6 +45,7 @@ SweptPoint PointRunner::run(std::size_t number) {
                              .measures_scaling = false,
                              .merges_workers = true,
                              .merges_repeats = true,
+                             .figures = Figures::of_steps,
                              .only_report = true};
     const Report report = run_scenario(scenario, options).report;
     if (space_.files_hash(choice) != files_[number]) {
