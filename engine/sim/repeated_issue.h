@@ -5,20 +5,23 @@
 //   queued     RepeatedWork::issue()                        a part is in each stream that the work uses
 //   stepwise   the first stream comes to its part, and      the parts are replaced by their items, which run one by
 //              times are not known or may be others         one; if nothing disturbed them, their times are kept
-//   together   the first stream comes to its part           the records of the kept times are added, and each stream
-//                                                           goes on when its part would have ended
+//   together   the first stream comes to its part           each stream goes on when its part would have ended, and
+//                                                           the records of the kept times are added in the end
+//   stepwise   a collective of another stream begins,       what would have begun by now ends when it would have ended;
+//              which slows down what starts after it        the other items run one by one
 //
-// Times may be others if the work before a part has not ended, if a collective of another stream slows the device down
-// or may begin meanwhile, or if the host has issued something later, in relation to the start, than the device was
-// ready for it. Transfers that share links with the collectives of the work do not disturb what runs together, nor does
-// it disturb them: that is the error of EngineOptions::merges_repeats.
+// Times may be others at the start if the work before a part has not ended, if a collective of another stream slows the
+// device down, or if the host has issued something later, in relation to the start, than the device was ready for it.
+// Transfers that share links with the collectives of the work do not disturb what runs together, nor does it disturb
+// them: that is the error of EngineOptions::merges_repeats.
 //
 // Called in SimGrid's kernel only (see simulation.h), unless a function says otherwise.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "engine/collective.h"
@@ -43,6 +46,9 @@ struct RepeatedItem {
   int caller = 0, rank = 0;           // collective
   CollectiveSpec spec{};              // collective
   std::shared_ptr<SimEvent> event{};  // record, wait: that of the first time
+
+  bool has_record() const { return kind == Kind::op || kind == Kind::collective; }
+  bool slows_ops() const;
 };
 
 // Called from the device's task, unless a function says otherwise.
@@ -71,16 +77,21 @@ class RepeatedWork : public tandem::RepeatedWork::State, public std::enable_shar
     SimStream* stream = nullptr;
     std::vector<std::size_t> items{};
   };
-  // Times of items that nothing disturbed, in relation to the start of the first part.
+  // When an item started and ended, after the start of the first part, and what was recorded of it.
+  struct ItemTime {
+    double start_s = 0, end_s = 0;
+    Record record{};  // its times as well; its sequence number counts the calls of the work
+  };
+  // Times that nothing disturbed.
   struct Times {
-    std::vector<Record> records{};  // in the order in which they ended
-    std::int64_t calls = 0;         // different sequence numbers among them, from 0
-    std::vector<double> ends_s{};   // of the parts
-    double lead_s = 0;              // the first item must have been issued so much earlier than the work starts
+    std::vector<ItemTime> items{};
+    std::vector<double> ends_s{};  // of the parts
+    std::int64_t calls = 0;
+    double lead_s = 0;  // the first item must have been issued so much earlier than the work starts
   };
 
   SimDevice& device_;
-  double began_s_ = 0, host_s_ = 0;  // the date of begin(), and how long the task issues
+  double began_s_ = 0, host_s_ = 0;  // the first time: its date, and how long the task issued
   std::vector<RepeatedItem> items_;
   std::vector<Part> parts_;  // the first is that of the first item
   int slowing_ = 0;          // items that slow ops down
@@ -97,23 +108,34 @@ class RepeatedIssue : public RecordListener, public std::enable_shared_from_this
   // A stream comes to its part, and to the part's end.
   void arrive(std::size_t part);
   void end(std::size_t part);
+  // A collective of another stream begins, while the work runs together.
+  void disturb();
   void ended(const Record& record) override;
 
  private:
   struct Place {
-    bool has_arrived = false;
+    bool has_arrived = false, has_ended = false;
     std::vector<std::unique_ptr<StreamWork>> items{};  // stepwise, until the stream has come to them
     double ended_s = 0;
   };
-  bool can_run_together() const;
-  bool is_slowed() const;
-  void run_together();
-  void run_stepwise();
-  void make_items();
-  void keep_times();
-  bool was_limited_by_host(std::size_t part, RepeatedWork::Times& times) const;
-
+  // An item that has ended.
+  struct Ended {
+    Record record;
+    double end_s = 0;
+  };
   SimStream& stream_of(std::size_t part) const { return *work_->parts_[part].stream; }
+  bool can_run_together() const;
+  void run_together();
+  void end_together(std::size_t part);
+  void run_stepwise();
+  // Makes the items that have not ended `after_s` after the start, in a run that was together until then; all of them
+  // without a date.
+  void make_items(std::optional<double> after_s);
+  std::set<std::int64_t> calls_begun(double after_s) const;
+  Record record_at(const RepeatedWork::ItemTime& time) const;
+  void add_records(double until_s) const;
+  void keep_times();
+  bool find_times(std::size_t part, RepeatedWork::Times& times);
 
   const std::shared_ptr<RepeatedWork> work_;
   const double issued_s_;
@@ -121,11 +143,13 @@ class RepeatedIssue : public RecordListener, public std::enable_shared_from_this
   std::vector<Place> places_;
   bool is_stepwise_ = false;
   double start_s_ = 0;
-  std::size_t under_way_;  // parts
+  Nanoseconds start_ns_ = 0;
+  std::int64_t first_call_ = 0;  // of a run together: the number of its first call
+  std::size_t under_way_;        // parts
   // Of a stepwise run:
   bool is_disturbed_ = false;
   std::int64_t slowed_before_ = 0;  // SimDevice::collectives_begun() at the start
-  std::vector<Record> records_;
+  std::vector<Ended> ended_;
 };
 
 }  // namespace tandem::sim

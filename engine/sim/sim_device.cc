@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "engine/sim/repeated_issue.h"
 #include "engine/sim/sim_run.h"
@@ -142,6 +143,16 @@ void SimDevice::repeat(tandem::RepeatedWork& work, const std::function<void()>& 
   run_.scheduler().throw_if_failed();
   task.debt_s += repeated.host_s();
   repeated.issue(began_s);
+}
+
+void SimDevice::enter_collective() {
+  ++work().collectives;
+  ++work().collectives_begun;
+  disturb();
+}
+
+void SimDevice::disturb() {
+  if (RepeatedIssue* const together = std::exchange(work().together, nullptr)) together->disturb();
 }
 
 RepeatedWork* SimDevice::repeated(bool spoils) {

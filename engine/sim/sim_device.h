@@ -12,6 +12,7 @@
 
 namespace tandem::sim {
 
+class RepeatedIssue;
 class RepeatedWork;
 class SimRun;
 class SimStream;
@@ -65,11 +66,11 @@ class SimDevice : public Device {
   }
   // Whether one of its streams executes a collective now. The streams report it, in the kernel.
   bool is_in_collective() const { return work_ && work_->collectives > 0; }
-  void enter_collective() {
-    ++work().collectives;
-    ++work().collectives_begun;
-  }
+  void enter_collective();
   void leave_collective() { --work().collectives; }
+  // What of its work runs together now, until something disturbs it; null: nothing. In the kernel.
+  void set_together(RepeatedIssue* issue) { work().together = issue; }
+  void disturb();
   std::int64_t collectives_begun() const { return work_ ? work_->collectives_begun : 0; }  // so far
   const std::map<int, std::unique_ptr<SimStream>>& streams() const;
 
@@ -87,6 +88,7 @@ class SimDevice : public Device {
     int collectives = 0;  // streams that execute one
     std::int64_t collectives_begun = 0;
     RepeatedWork* repeated = nullptr;
+    RepeatedIssue* together = nullptr;
     double operand_bytes = 0;
   };
   Work& work();

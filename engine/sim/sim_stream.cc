@@ -70,7 +70,7 @@ void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
 }
 
 Event SimStream::record() {
-  auto state = std::make_shared<SimEvent>(device_, *this);
+  auto state = std::make_shared<SimEvent>(device_);
   if (RepeatedWork* const repeated = device_.repeated()) {
     const double issued_s = Simulation::now_s() + SimTask::current().debt_s;
     repeated->add({.kind = RepeatedItem::Kind::record, .stream = this, .issued_s = issued_s, .event = state});
@@ -140,7 +140,6 @@ void SimStream::issue(std::unique_ptr<StreamWork> work) {
 
 void SimStream::enqueue(std::unique_ptr<StreamWork> work) {
   ++issued_;
-  slowing_ += work->slows_ops() ? 1 : 0;
   queue_.push_back(std::move(work));
   advance();
 }
@@ -178,10 +177,7 @@ void SimStream::start_head_on_thread() {
 }
 
 void SimStream::finish_head() {
-  if (queue_.front()->slows_ops()) {
-    device_.leave_collective();
-    --slowing_;
-  }
+  if (queue_.front()->slows_ops()) device_.leave_collective();
   if (!queue_.front()->is_item) ++finished_;
   queue_.pop_front();
   head_started_ = false;
@@ -194,8 +190,6 @@ void SimStream::finish_head() {
 
 void SimStream::replace_head(std::vector<std::unique_ptr<StreamWork>> works) {
   queue_.pop_front();
-  slowing_ +=
-      static_cast<std::size_t>(std::ranges::count_if(works, [](const auto& work) { return work->slows_ops(); }));
   queue_.insert(queue_.begin(), std::make_move_iterator(works.begin()), std::make_move_iterator(works.end()));
   head_started_ = false;
   advance();
@@ -208,15 +202,6 @@ void SimStream::begin_wait() {
 void SimStream::go_on(const Cores::Node* woken_by, Cores::Then then) {
   if (thread_ == nullptr) return then();
   device_.run().cores().run(*thread_, woken_by, std::move(then));
-}
-
-bool SimStream::may_slow_before(const SimStream& other) const {
-  if (slowing_ == 0) return false;
-  for (const auto& work : queue_) {
-    if (work->awaited() == &other) return false;
-    if (work->slows_ops()) return true;
-  }
-  return false;
 }
 
 std::string SimStream::text() const {

@@ -29,8 +29,6 @@ class StreamWork {
   virtual bool needs_core() const { return false; }
   // Whether it runs on the device's multiprocessors and so slows down the ops of other streams.
   virtual bool slows_ops() const { return false; }
-  // The stream without whose progress it does not end; null: none.
-  virtual const SimStream* awaited() const { return nullptr; }
 
   double issued_s = 0;   // the date at which the host has issued it
   bool is_item = false;  // of work that was issued as one, and not the end of it
@@ -69,8 +67,6 @@ class SimStream : public Stream {
   void begin_wait();
   void go_on(const Cores::Node* woken_by, Cores::Then then);
   bool is_idle() const { return queue_.empty(); }
-  // Whether work that slows ops down may begin here before the head of `other`, which has begun, ends.
-  bool may_slow_before(const SimStream& other) const;
   std::string text() const;  // "stream 0 of /job:..., which is at op 'gemm'"
 
  private:
@@ -82,7 +78,6 @@ class SimStream : public Stream {
   SimDevice& device_;
   int index_;
   std::deque<std::unique_ptr<StreamWork>> queue_;
-  std::size_t slowing_ = 0;  // works in the queue that slow ops down
   bool head_started_ = false;
   bool is_advancing_ = false;
   std::unique_ptr<Cores::Thread> thread_;

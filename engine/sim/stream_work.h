@@ -11,7 +11,7 @@ namespace tandem::sim {
 
 class SimEvent : public EventState {
  public:
-  SimEvent(SimDevice& device, const SimStream& stream) : device_(device), stream_(&stream) {}
+  explicit SimEvent(SimDevice& device) : device_(device) {}
   bool is_complete() const override { return is_complete_; }
   void synchronize() override;
 
@@ -19,11 +19,9 @@ class SimEvent : public EventState {
   void complete();
   void finish_head_when_complete(SimStream& stream) { streams_.push_back(&stream); }
   std::string text() const;
-  const SimStream* stream() const { return stream_; }  // on which it was recorded
 
  private:
-  SimDevice& device_;  // of the stream
-  const SimStream* stream_;
+  SimDevice& device_;  // on which it was recorded
   bool is_complete_ = false;
   WaitList waiting_;
   std::vector<SimStream*> streams_;
@@ -113,7 +111,6 @@ class WaitWork : public StreamWork {
   explicit WaitWork(std::shared_ptr<SimEvent> event) : event_(std::move(event)) {}
   void start(SimStream& stream) override;
   std::string text() const override { return event_->text(); }
-  const SimStream* awaited() const override { return event_->is_complete() ? nullptr : event_->stream(); }
 
  private:
   std::shared_ptr<SimEvent> event_;

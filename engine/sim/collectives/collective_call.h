@@ -52,7 +52,10 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   double bytes() const;  // nccl-tests' definition: the larger of a rank's input and output
   // Whether ops that run at the same time take longer. A receive may wait for most of a step; its kernel then keeps a
   // multiprocessor or two and moves nothing.
-  bool slows_ops() const { return spec_.kind != CollectiveKind::send_receive && !spec_.by_copy_engines; }
+  static bool slows_ops(const CollectiveSpec& spec) {
+    return spec.kind != CollectiveKind::send_receive && !spec.by_copy_engines;
+  }
+  bool slows_ops() const { return slows_ops(spec_); }
   // By rank; in runs that carry values, every rank has a place.
   std::span<const Tensor> outputs() const { return outputs_; }
   // By rank; the outputs, where the collective works in place.

@@ -92,6 +92,11 @@ void Stage::make_parts() {
     parts_.push_back(part);
     of_experts_.push_back(is_of_experts);
   }
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const bool is_new = i == 0 || parts_[i].block != parts_[i - 1].block;
+    if (is_new) repeated_layers_.push_back({.first = i, .end = i});
+    ++repeated_layers_.back().end;
+  }
   recomputation_.emplace(parts_, settings_.recomputed);
   if (!options_.overlap_shared_expert || model_.has_values()) return;
   for (const SharedExpert& one : shared_experts(parts_)) {
@@ -271,18 +276,21 @@ bool Stage::forward(Progress& progress) {
     computation_->begin_forward(pass, receive_input(pass));
   }
   if (repeats(progress)) {
-    device_.repeat(repeated_[pass.kind], [&] { forward_of_layers(progress); });
-  } else if (forward_of_layers(progress)) {
+    for (const RepeatedLayers& some : repeated_layers_) {
+      progress.layers_ = some.first;
+      device_.repeat(repeated_[{pass.kind, some.first}], [&] { forward_of_layers(progress, some.end); });
+    }
+  } else if (forward_of_layers(progress, parts_.size())) {
     return true;
   }
   send_output(pass);
   return false;
 }
 
-// Returns whether there is more.
-bool Stage::forward_of_layers(Progress& progress) {
+// Up to layer `end`. Returns whether there is more.
+bool Stage::forward_of_layers(Progress& progress, std::size_t end) {
   const Pass& pass = progress.pass_;
-  for (std::size_t& i = progress.layers_; i < parts_.size(); ++i, progress.exchanges_ = 0) {
+  for (std::size_t& i = progress.layers_; i < end; ++i, progress.exchanges_ = 0) {
     if (is_beside_exchange(i)) continue;
     const LayerExchanges& exchanged = exchanges(i, pass);
     if (progress.exchanges_ == 0) {

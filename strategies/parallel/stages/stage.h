@@ -106,9 +106,9 @@ class Stage final {
   void backward_beside_exchange(Exchange exchange, std::size_t layer, const Progress& progress);
   void exchange_again(Exchange exchange, std::int64_t elements, std::size_t layer, bool is_beside, Progress& progress);
   bool forward(Progress& progress);
-  bool forward_of_layers(Progress& progress);
-  bool backward_of_layers(Progress& progress);
-  void weights_of_layers(const Pass& pass);
+  bool forward_of_layers(Progress& progress, std::size_t end);
+  bool backward_of_layers(Progress& progress, std::size_t first);
+  void weights_of_layers(const Pass& pass, std::size_t first, std::size_t end);
   bool repeats(const Progress& progress) const;
   void begin_forward_of(std::size_t layer, const Pass& pass) const;
   bool backward(Progress& progress);
@@ -176,7 +176,12 @@ class Stage final {
   bool lends_table_ = false;                        // to a later one, which adds to its gradients
   std::unique_ptr<StageModel> computation_{};
   std::optional<ActivationOffload> offload_{};
-  std::map<PipelineAction::Pass, RepeatedWork> repeated_{};  // the work of its layers in passes that are the same
+  // The layers of a block, or neighbours without one: what is repeated as one in passes that are the same.
+  struct RepeatedLayers {
+    std::size_t first = 0, end = 0;
+  };
+  std::vector<RepeatedLayers> repeated_layers_{};
+  std::map<std::pair<PipelineAction::Pass, std::size_t>, RepeatedWork> repeated_{};  // by the first layer
 };
 
 }  // namespace tandem

@@ -25,18 +25,21 @@ bool Stage::reduces_in(const Pass& pass) const {
 bool Stage::backward(Progress& progress) {
   if (!std::exchange(progress.is_begun_, true)) begin_backward(progress.pass_);
   if (repeats(progress)) {
-    device_.repeat(repeated_[progress.pass_.kind], [&] { backward_of_layers(progress); });
-  } else if (backward_of_layers(progress)) {
+    for (auto some = repeated_layers_.rbegin(); some != repeated_layers_.rend(); ++some) {
+      progress.layers_ = parts_.size() - some->end;
+      device_.repeat(repeated_[{progress.pass_.kind, some->first}], [&] { backward_of_layers(progress, some->first); });
+    }
+  } else if (backward_of_layers(progress, 0)) {
     return true;
   }
   end_backward(of_gradients(progress.pass_));
   return false;
 }
 
-// Returns whether there is more.
-bool Stage::backward_of_layers(Progress& progress) {
+// Down to layer `first`. Returns whether there is more.
+bool Stage::backward_of_layers(Progress& progress, std::size_t first) {
   const Pass pass = of_gradients(progress.pass_);
-  for (; progress.layers_ < parts_.size(); ++progress.layers_, progress.exchanges_ = 0) {
+  for (; progress.layers_ < parts_.size() - first; ++progress.layers_, progress.exchanges_ = 0) {
     const std::size_t i = parts_.size() - progress.layers_ - 1;
     if (is_beside_exchange(i)) {
       reduce_gradients_of_layer(i, pass);
@@ -97,18 +100,21 @@ void Stage::end_backward(const Pass& pass) {
 void Stage::weights(const Progress& progress) {
   const Pass pass = of_gradients(progress.pass_);
   begin_gradients(pass);
-  if (repeats(progress)) {
-    device_.repeat(repeated_[pass.kind], [&] { weights_of_layers(pass); });
-  } else {
-    weights_of_layers(pass);
+  for (auto some = repeated_layers_.rbegin(); some != repeated_layers_.rend(); ++some) {
+    const auto work = [&] { weights_of_layers(pass, some->first, some->end); };
+    if (repeats(progress)) {
+      device_.repeat(repeated_[{pass.kind, some->first}], work);
+    } else {
+      work();
+    }
   }
   if (reduces_in(pass)) parameters_->reduce_from(0);
   release_input();
 }
 
-void Stage::weights_of_layers(const Pass& pass) {
+void Stage::weights_of_layers(const Pass& pass, std::size_t first, std::size_t end) {
   const bool sums_each = parameters_->sums_every_pass();
-  for (std::size_t i = parts_.size(); i-- > 0;) {
+  for (std::size_t i = end; i-- > first;) {
     if (is_deferrable(i)) {
       parameters_->begin_layer(i, pass.kind);
       gradients_of_weights(i, pass);
