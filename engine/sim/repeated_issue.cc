@@ -145,6 +145,12 @@ void RepeatedIssue::arrive(std::size_t part) {
   places_[part].has_arrived = true;
   if (is_stepwise_) return stream_of(part).replace_head(std::move(places_[part].items));
   if (part > 0) return;
+  // What wakes this stream may be about to end another part of the same work, at this instant.
+  if (std::ranges::all_of(places_, &Place::has_arrived)) return start();
+  work_->device_.run().simulation().at(Simulation::now_s(), [issue = shared_from_this()] { issue->start(); });
+}
+
+void RepeatedIssue::start() {
   work_->device_.disturb();  // a part of earlier work that has not ended
   start_s_ = Simulation::now_s();
   start_ns_ = Simulation::now_ns();
@@ -268,14 +274,17 @@ void RepeatedIssue::ended(const Record& record) {
   ended_.push_back({.record = record, .end_s = Simulation::now_s()});
 }
 
+// What follows the first part to end may begin a collective before another part ends, at the same instant.
 void RepeatedIssue::end(std::size_t part) {
-  places_[part].ended_s = Simulation::now_s();
+  const double now_s = Simulation::now_s();
+  if (now_s > ended_s_) slowed_after_ = work_->device_.collectives_begun();
+  places_[part].ended_s = ended_s_ = now_s;
   if (--under_way_ == 0) keep_times();
 }
 
 void RepeatedIssue::keep_times() {
   if (is_disturbed_ || work_->times_ != nullptr) return;
-  if (work_->device_.collectives_begun() - slowed_before_ != work_->slowing_) return;
+  if (slowed_after_ - slowed_before_ != work_->slowing_) return;
   auto times = std::make_unique<RepeatedWork::Times>();
   times->items.resize(work_->items_.size());
   for (std::size_t part = 0; part < places_.size(); ++part) {

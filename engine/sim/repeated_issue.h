@@ -124,6 +124,7 @@ class RepeatedIssue : public RecordListener, public std::enable_shared_from_this
     double end_s = 0;
   };
   SimStream& stream_of(std::size_t part) const { return *work_->parts_[part].stream; }
+  void start();
   bool can_run_together() const;
   void run_together();
   void end_together(std::size_t part);
@@ -148,7 +149,8 @@ class RepeatedIssue : public RecordListener, public std::enable_shared_from_this
   std::size_t under_way_;        // parts
   // Of a stepwise run:
   bool is_disturbed_ = false;
-  std::int64_t slowed_before_ = 0;  // SimDevice::collectives_begun() at the start
+  std::int64_t slowed_before_ = 0, slowed_after_ = 0;  // SimDevice::collectives_begun() at the start and at the end
+  double ended_s_ = -1;                                // when the last part did
   std::vector<Ended> ended_;
 };
 
