@@ -43,9 +43,12 @@ EngineOptions options_of(const Job& job, const RunOptions& run_options) {
   options.graphs = asked.graphs;
   options.records = asked.records;
   if (asked.symmetry) options.alike = job.alike;
-  if (run_options.merges_workers) options.few_alike = 1;
-  options.has_witnesses = !run_options.merges_workers;
-  options.merges_repeats = run_options.merges_repeats || getenv("TDBG") != nullptr;
+  if (run_options.merges_workers) options.few_alike = 2;
+  if (run_options.is_quick) {
+    options.few_alike = 1;
+    options.has_witnesses = false;
+    options.merges_repeats = true;
+  }
   if (asked.symmetry && run_options.only_report) options.alike_devices = job.alike_devices;
   return options;
 }

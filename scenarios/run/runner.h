@@ -18,9 +18,11 @@ struct RunOptions {
   double memory_share = 1;                       // of this machine's memory: others run at the same time
   bool measures_scaling = true;                  // run simulations again, on one replica, for scaling_efficiency
   bool merges_workers = false;                   // simulations: three alike workers may have the figures of one
-  bool merges_repeats = false;                   // simulations: see EngineOptions::merges_repeats
-  Figures figures = Figures::all;                // of the report's summary
-  bool only_report = false;  // simulations: the timeline may lack passes of a step that repeat others
+  // Simulations: one of workers that are alike runs for all, without a witness, and work that repeats takes the times
+  // that it took before (EngineOptions::merges_repeats). Step times may differ by half a percent.
+  bool is_quick = false;
+  Figures figures = Figures::all;  // of the report's summary
+  bool only_report = false;        // simulations: the timeline may lack passes of a step that repeat others
   std::function<void(int step, int steps)> progress{};  // called from worker 0 after each step; may be empty
 };
 

@@ -43,8 +43,7 @@ SweptPoint PointRunner::run(std::size_t number) {
     if (!scenario.topology) scenario.topology = topology_;
     const RunOptions options{.memory_share = memory_share_,
                              .measures_scaling = false,
-                             .merges_workers = true,
-                             .merges_repeats = true,
+                             .is_quick = true,
                              .figures = Figures::of_steps,
                              .only_report = true};
     const Report report = run_scenario(scenario, options).report;
