@@ -97,7 +97,13 @@ void RepeatedWork::add(RepeatedItem item) {
   if (part == parts_.end()) part = parts_.insert(parts_.end(), Part{.stream = item.stream});
   part->items.push_back(items_.size());
   slowing_ += item.slows_ops() ? 1 : 0;
+  const auto is_other_op = [&item](const RepeatedItem& one) {
+    return one.kind == RepeatedItem::Kind::op && one.stream != item.stream;
+  };
+  const bool shares_device = item.kind == RepeatedItem::Kind::op && std::ranges::any_of(items_, is_other_op);
+  const bool begins_alone = part != parts_.begin() && part->items.size() == 1 && item.kind != RepeatedItem::Kind::wait;
   items_.push_back(std::move(item));
+  if (shares_device || begins_alone) device_.repeated(true);
 }
 
 void RepeatedWork::end() {

@@ -10,6 +10,9 @@
 //   stepwise   a collective of another stream begins,       what would have begun by now ends when it would have ended;
 //              which slows down what starts after it        the other items run one by one
 //
+// Work is issued each time if it has ops on two streams, which share the device, or if another stream than the first
+// one begins without waiting for an event of the work.
+//
 // Times may be others at the start if the work before a part has not ended, if a collective of another stream slows the
 // device down, or if the host has issued something later, in relation to the start, than the device was ready for it.
 // Transfers that share links with the collectives of the work do not disturb what runs together, nor does it disturb
