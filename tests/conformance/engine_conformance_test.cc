@@ -92,6 +92,24 @@ TEST_P(EveryEngine, KeepsTheOrderOfAStreamAndOfEvents) {
   });
 }
 
+TEST_P(EveryEngine, RepeatsWork) {
+  run(1, 1, [](Worker& worker) {
+    Device& device = *worker.devices()[0];
+    const Tensor sum = put(worker, device, {0, 5}), ones = put(worker, device, {1, 1});
+    RepeatedWork one, two;
+    for (int i = 0; i < 3; ++i) {
+      device.repeat(one, [&] { device.compute_stream().launch(op::scale_add(sum, sum, 1, 1)); });  // doubles it
+      device.repeat(two, [&] {
+        Stream& other = device.stream(3);
+        other.wait(device.compute_stream().record());
+        other.launch(op::elementwise(kernel::Binary::add, sum, sum, ones));
+        device.compute_stream().wait(other.record());
+      });
+    }
+    EXPECT_THAT(get(worker, sum), ElementsAre(7, 47));
+  });
+}
+
 TEST_P(EveryEngine, ClockGoesForwardWithTheWork) {
   run(1, 1, [](Worker& worker) {
     const Nanoseconds start = worker.now();

@@ -158,6 +158,14 @@ TEST(SimRepeat, IssuesEachTimeWhatCannotBeRepeated) {
       6, {});
 }
 
+TEST(SimRepeat, ComputesValuesEachTime) {
+  EngineOptions options = machines({.merges_repeats = true});
+  options.values = ValueMode::real;
+  int calls = 0;
+  simulate(options, repeating([](Gpu& gpu) { gpu.work(gpu.compute(), 1000); }, 5, calls));
+  EXPECT_EQ(calls, 5);
+}
+
 TEST(SimRepeat, EndsWhenTheWorkHasEnded) {
   int calls = 0;
   const auto times = [&](bool merges) {
