@@ -59,6 +59,7 @@ class SimRun {
     depends_on_fidelity_ = true;
     return options_.collectives.value_or(CollectiveFidelity::fluid);
   }
+  bool limits_memory() const { return options_.limits_memory; }
   bool merges_repeats() const { return merges_repeats_; }  // see EngineOptions
   Simulation& simulation() { return simulation_; }
   Network& network() { return network_; }

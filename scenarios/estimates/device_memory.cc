@@ -186,15 +186,19 @@ std::int64_t available_bytes(const Job& job) {
 
 }  // namespace
 
+bool is_memory_estimated(const Job& job) {
+  return job.layers != nullptr && !parallel_problem(job.scenario);
+}
+
 std::optional<MemoryNeed> memory_need(const Job& job) {
-  if (job.layers == nullptr || parallel_problem(job.scenario)) return std::nullopt;
+  if (!is_memory_estimated(job)) return std::nullopt;
   MemoryNeed need = MemoryModel(job).neediest().need;
   need.available = available_bytes(job);
   return need;
 }
 
 std::optional<MemoryOfStep> memory_of_step(const Job& job) {
-  if (job.layers == nullptr || parallel_problem(job.scenario)) return std::nullopt;
+  if (!is_memory_estimated(job)) return std::nullopt;
   const MemoryModel model(job);
   NeediestDevice device = model.neediest();
   if (device.share.stages.empty()) return std::nullopt;

@@ -15,6 +15,7 @@ namespace tandem {
 // without one). Returns nothing for workloads that are trained for real, whose memory engines count, and for jobs that
 // cannot run.
 std::optional<MemoryNeed> memory_need(const Job& job);
+bool is_memory_estimated(const Job& job);  // whether it returns something
 
 // The same device in the course of a step. Only the need's activations and workspace change with the moments; of its
 // workspace, unused gradients (activations.h) are part at every moment.

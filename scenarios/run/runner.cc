@@ -41,6 +41,7 @@ EngineOptions options_of(const Job& job, const RunOptions& run_options) {
   options.work_spread = job.scenario.workload.spread;
   options.schedule_seed = run_options.schedule_seed;
   options.graphs = asked.graphs;
+  options.limits_memory = !job.models_machine || !is_memory_estimated(job);
   options.records = asked.records;
   if (asked.symmetry) options.alike = job.alike;
   if (run_options.merges_workers) options.few_alike = 2;

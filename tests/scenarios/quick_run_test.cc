@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/estimates/device_memory.h"
+#include "scenarios/job/job.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {
@@ -19,15 +21,17 @@ struct QuickJob {
   std::string model = "llama";
   std::string machine = "hgx-h100";
   int workers = 4, per_worker = 8, batch = 64;
+  std::string overrides{};
 
   std::string text() const {
     return fmt::format(
         "name: quick\n"
         "workload: {{kind: layers, model: {}, sizes: {{layers: 16, hidden: 2048, heads: 32, tokens: 2048}}, dtype: "
         "bf16, batch: {}, optimizer: adam, stack: {}{}}}\n"
-        "strategy: {{name: mesh, {}}}\nengine: {{name: sim}}\ntopology: {{cluster: {{node: {}, workers: {}}}}}\n"
+        "strategy: {{name: mesh, {}}}\nengine: {{name: sim}}\ntopology: {{cluster: {{node: {}, workers: {}, overrides: "
+        "{{{}}}}}}}\n"
         "devices: {{type: gpu, per_worker: {}}}\nsteps: 2\nwarmup_steps: 1\n",
-        model, batch, stack, workload, strategy, machine, workers, per_worker);
+        model, batch, stack, workload, strategy, machine, workers, overrides, per_worker);
   }
 };
 
@@ -111,6 +115,20 @@ QuickJob random_quick_job(int seed) {
   job.batch = left * micro_batches * 2;
   job.workload = fmt::format(", sequence_parallel: {}, activation_checkpointing: {}", tensor > 1 && is(2), is(2));
   return job;
+}
+
+// What is simulated has memory of its own for exchanges; what the job needs is said by its estimate.
+TEST(QuickRun, RunsWhatFitsByTheEstimate) {
+  QuickJob job{.strategy = "tensor: 8, pipeline: 4, virtual_stages: 2, micro_batches: 8",
+               .workload = ", activation_checkpointing: true",
+               .batch = 512};
+  const Scenario scenario = read_scenario(job.text());
+  const auto need = memory_need(job_of(scenario));
+  ASSERT_TRUE(need.has_value());
+  job.overrides = fmt::format("gpu: {{memory: {}B}}", need->total() + 1'000'000);
+  EXPECT_GT(times_of(job).quick.step_time.mean, 0);
+  job.overrides = fmt::format("gpu: {{memory: {}B}}", need->total() / 2);
+  EXPECT_THROW(times_of(job), MemoryError);
 }
 
 class RandomQuickRun : public testing::TestWithParam<int> {};
