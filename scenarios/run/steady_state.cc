@@ -69,7 +69,9 @@ std::optional<Summary> continued_summary(const Summary& simulated, const Timelin
                                          Figures figures) {
   const auto shorter = without_a_period(timeline, fewer.passes, fewer.period);
   if (!shorter) return std::nullopt;
-  return continued(simulated, summarize(*shorter, fewer.scenario.warmup_steps, Pace::in_step, RecordLevel::all, figures), fewer.periods_left_out());
+  return continued(simulated,
+                   summarize(*shorter, fewer.scenario.warmup_steps, Pace::in_step, RecordLevel::all, figures),
+                   fewer.periods_left_out());
 }
 
 std::string note_of(const FewerPasses& fewer, const Job& job) {

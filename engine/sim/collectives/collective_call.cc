@@ -97,7 +97,7 @@ void CollectiveCall::miss_deadline(int rank, double timeout_s) const {
 
 void CollectiveCall::end() {
   deadline_.call_off();
-  if (run_.carries_values()) apply_effects(*this);
+  if (run_.carries_values()) apply_effects(spec_, outputs(), inputs());
   outputs_.clear();
   inputs_.clear();
   for (Arrival& arrival : arrivals_) {

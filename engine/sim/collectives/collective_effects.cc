@@ -1,6 +1,7 @@
 #include "engine/sim/collectives/collective_effects.h"
 
 #include <cstring>
+#include <vector>
 
 #include "engine/kernels/kernels.h"
 
@@ -64,9 +65,7 @@ void exchange_parts(std::span<const Tensor> outputs, std::span<const Tensor> inp
 
 }  // namespace
 
-void apply_effects(const CollectiveCall& call) {
-  const CollectiveSpec& spec = call.spec();
-  const std::span<const Tensor> outputs = call.outputs();
+void apply_effects(const CollectiveSpec& spec, std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
   const std::int64_t count = outputs.front().element_count();
   const auto root = static_cast<std::size_t>(spec.root);
   switch (spec.kind) {
@@ -82,13 +81,13 @@ void apply_effects(const CollectiveCall& call) {
       for (const Tensor& output : outputs) copy_values(output, outputs[root]);
       break;
     case CollectiveKind::all_gather:
-      gather(outputs, call.inputs());
+      gather(outputs, inputs);
       break;
     case CollectiveKind::reduce_scatter:
-      scatter(outputs, call.inputs(), spec);
+      scatter(outputs, inputs, spec);
       break;
     case CollectiveKind::all_to_all:
-      exchange_parts(outputs, call.inputs());
+      exchange_parts(outputs, inputs);
       break;
     case CollectiveKind::send_receive:
       copy_values(outputs[1], outputs[0]);

@@ -1,10 +1,14 @@
 // Applies a collective to the memory of its devices, in runs that carry values. Reductions add in rank order.
 #pragma once
 
-#include "engine/sim/collectives/collective_call.h"
+#include <span>
+
+#include "engine/collective.h"
+#include "engine/tensor.h"
 
 namespace tandem::sim {
 
-void apply_effects(const CollectiveCall& call);
+// Tensors are by rank; inputs are the outputs where the collective works in place.
+void apply_effects(const CollectiveSpec& spec, std::span<const Tensor> outputs, std::span<const Tensor> inputs);
 
 }  // namespace tandem::sim
