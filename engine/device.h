@@ -84,7 +84,8 @@ inline constexpr int kComputeStream = 0;
 inline constexpr int kCommunicationStream = 1;
 inline constexpr int kInputStream = 2;
 
-// Work that a program issues to a device again and again; see Device::repeat(). A default-constructed one is new.
+// Work that a program issues to one device of a run again and again; see Device::repeat(). A default-constructed one is
+// new.
 struct RepeatedWork {
   class State {
    public:
@@ -111,8 +112,8 @@ class Device {
 
   // Issues work that is the same each time. `issue` launches ops, takes part in collectives, records events and waits
   // for them, on streams of this device; nobody else waits for these events, and nothing but the work depends on
-  // whether `issue` was called. Engines with EngineOptions::merges_repeats may issue what they have kept in its place.
-  // Called by one task at a time.
+  // whether `issue` was called. With EngineOptions::merges_repeats an engine may issue what it has kept in its place,
+  // if other streams than the first one begin by waiting for an event of the work. Called by one task at a time.
   virtual void repeat(RepeatedWork& /*work*/, const std::function<void()>& issue) { issue(); }
 };
 

@@ -61,6 +61,7 @@ void check_options(const EngineInfo& engine, const EngineOptions& options) {
   }
   if (options.graphs && !engine.graphs) lacks("graphs", "it makes no graphs of launches");
   if (!options.alike.empty() && !engine.symmetry) lacks("alike", "every worker runs");
+  if (options.merges_repeats && !engine.symmetry) lacks("merges_repeats", "all work is done");
   if (!options.alike.empty() && options.alike.size() != options.workers.size()) {
     throw UsageError(fmt::format("{} workers are said to be alike or not, must be all {}", options.alike.size(),
                                  options.workers.size()));

@@ -70,6 +70,18 @@ class SimBuffer : public Buffer {
   const std::shared_ptr<SimDevice::Use> use_;
 };
 
+// While it exists, tasks of the device add to some work.
+class Adding {
+ public:
+  Adding(RepeatedWork*& place, RepeatedWork* work) : place_(place) { place_ = work; }
+  ~Adding() { place_ = nullptr; }
+  Adding(const Adding&) = delete;
+  Adding& operator=(const Adding&) = delete;
+
+ private:
+  RepeatedWork*& place_;
+};
+
 }  // namespace
 
 SimDevice::SimDevice(SimRun& run, DeviceId id, int index, int worker, PhysicalDevice& physical)
@@ -130,10 +142,11 @@ void SimDevice::repeat(tandem::RepeatedWork& work, const std::function<void()>& 
   if (!work.state) {
     auto repeated = std::make_shared<RepeatedWork>(*this);
     work.state = repeated;
-    this->work().repeated = &*repeated;
-    issue();
-    repeated->end();
-    this->work().repeated = nullptr;
+    {
+      const Adding adding(this->work().repeated, &*repeated);
+      issue();
+      repeated->end();
+    }
     if (repeated->is_spoilt()) return;
     return repeated->issue(repeated->began_s());
   }

@@ -12,6 +12,7 @@
 namespace tandem::sim {
 
 void SimEvent::synchronize() {
+  device_.repeated(true);
   Scheduler& scheduler = device_.run().scheduler();
   scheduler.pay_debt();
   if (is_complete_) return;

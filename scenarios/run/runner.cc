@@ -48,7 +48,7 @@ EngineOptions options_of(const Job& job, const RunOptions& run_options) {
   if (run_options.is_quick) {
     options.few_alike = 1;
     options.has_witnesses = false;
-    options.merges_repeats = asked.steady_state;
+    options.merges_repeats = job.models_machine && asked.steady_state;
   }
   if (asked.symmetry && run_options.only_report) options.alike_devices = job.alike_devices;
   return options;

@@ -89,6 +89,9 @@ TEST_P(EngineOptionsTest, NameWhatAnEngineDoesNotHave) {
   wrong.alike = {0};
   expect_refused_without(engine().symmetry, wrong, "has no option alike; every worker runs");
   wrong = options();
+  wrong.merges_repeats = true;
+  expect_refused_without(engine().symmetry, wrong, "has no option merges_repeats; all work is done");
+  wrong = options();
   wrong.topology = nullptr;
   expect_refused_without(!engine().needs_topology, wrong, "needs a topology to simulate");
   wrong = options();

@@ -158,6 +158,35 @@ TEST(SimRepeat, IssuesEachTimeWhatCannotBeRepeated) {
       6, {});
 }
 
+TEST(SimRepeat, WaitsForAnEventOfTheWork) {
+  Nanoseconds waited = 0;
+  const Issue issue = [&](Gpu& gpu) {
+    gpu.work(gpu.compute(), 1'000'000);
+    gpu.compute().record().synchronize();
+  };
+  int calls = 0;
+  simulate(machines({.merges_repeats = true}), [&](Worker& worker) {
+    repeating(issue, 3, calls)(worker);
+    waited = worker.now();
+  });
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(waited, 3 * 4'000);
+}
+
+TEST(SimRepeat, GivesUpWorkThatFails) {
+  const auto run = [] {
+    simulate(machines({.merges_repeats = true}), [](Worker& worker) {
+      Gpu gpu(worker);
+      RepeatedWork repeated;
+      gpu.device().repeat(repeated, [&] {
+        gpu.work(gpu.compute(), 1'000'000);
+        throw std::runtime_error("no more");
+      });
+    });
+  };
+  EXPECT_THROW(run(), std::runtime_error);
+}
+
 TEST(SimRepeat, ComputesValuesEachTime) {
   EngineOptions options = machines({.merges_repeats = true});
   options.values = ValueMode::real;
