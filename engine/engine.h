@@ -96,8 +96,8 @@ struct EngineOptions {
   // them or there are many, and leave one record; engines that model a machine leave a record for each op. Engines with
   // EngineInfo::graphs only.
   bool graphs = false;
-  // Whether tensors must fit into the memory of a simulated device. A program that knows better what a job needs than
-  // the sum of the tensors with which it is simulated says no. Engines that model a machine only.
+  // Whether tensors must fit into a worker's simulated devices, as they must into its host. No, if a program knows more
+  // of what a job needs than the sum of its tensors. Engines that model a machine only.
   bool limits_memory = true;
   RecordLevel records = RecordLevel::all;
   double deadlock_timeout_s = 10;  // wall time without progress after which a real engine gives up

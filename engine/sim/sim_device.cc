@@ -115,7 +115,8 @@ Tensor SimDevice::allocate(DType dtype, Shape shape) {
     physical_.memory = std::make_shared<MemoryPool>(MemoryPool{.capacity_bytes = costs().memory_bytes()});
   }
   const MemoryPool& pool = *physical_.memory;
-  if (run_.limits_memory() && pool.capacity_bytes > 0 &&
+  const bool is_host = id_.type != run_.specs()[static_cast<std::size_t>(worker_)].device_type;
+  if ((is_host || run_.limits_memory()) && pool.capacity_bytes > 0 &&
       pool.in_use_bytes + static_cast<double>(size_bytes) > pool.capacity_bytes) {
     const auto text = [](double bytes) { return format_quantity(bytes, Dimension::bytes); };
     throw ImpossibleError(fmt::format("{}: out of memory: requested {} for {}{}, in use {} of {} ({})", name(),
