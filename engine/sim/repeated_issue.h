@@ -150,7 +150,7 @@ class RepeatedIssue : public RecordListener, public std::enable_shared_from_this
   Nanoseconds start_ns_ = 0;
   std::int64_t first_call_ = 0;  // of a run together: the number of its first call
   std::size_t under_way_;        // parts
-  // Of a stepwise run:
+  // In a stepwise run:
   bool is_disturbed_ = false;
   std::int64_t slowed_before_ = 0, slowed_after_ = 0;  // SimDevice::collectives_begun() at the start and at the end
   double ended_s_ = -1;                                // when the last part did

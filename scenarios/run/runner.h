@@ -19,7 +19,7 @@ struct RunOptions {
   bool measures_scaling = true;                  // run simulations again, on one replica, for scaling_efficiency
   bool merges_workers = false;                   // simulations: three alike workers may have the figures of one
   // Simulations: one of workers that are alike runs for all, without a witness, and work that repeats takes the times
-  // that it took before (EngineOptions::merges_repeats). Step times may differ by half a percent.
+  // that it took before (EngineOptions::merges_repeats). Step times may differ, by up to 0.6 % in trials.
   bool is_quick = false;
   Figures figures = Figures::all;  // of the report's summary
   bool only_report = false;        // simulations: the timeline may lack passes of a step that repeat others

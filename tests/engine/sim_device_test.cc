@@ -368,10 +368,6 @@ TEST(SimDevice, MemoryBeyondTheDeviceIsRefusedAndReturned) {
     EXPECT_EQ(gpu.allocate(DType::u8, {1000}).size_bytes(), 1000u);
     EXPECT_EQ(gpu.memory_peak_bytes(), 1000);
   });
-  EngineOptions unlimited = gpu_workers(make_star(star), 1);
-  unlimited.limits_memory = false;
-  simulate(unlimited,
-           [](Worker& worker) { EXPECT_EQ(worker.devices()[0]->allocate(DType::u8, {2000}).size_bytes(), 2000u); });
 }
 
 TEST(SimDevice, AnElementTypeWithoutARateIsRefusedByName) {

@@ -255,5 +255,16 @@ TEST(SimRun, AssumedFiguresInUseAreNotedOnce) {
   EXPECT_THAT(timeline.notes, testing::ElementsAre("assumed: op overhead of 'test GPU'"));
 }
 
+TEST(SimRun, TheMemoryOfDevicesIsNoLimitWhereTheProgramKnowsBetter) {
+  StarOptions star;
+  star.gpu.memory_bytes = star.cpu.memory_bytes = vendor(1000);
+  EngineOptions options = gpu_workers(make_star(star), 1);
+  options.limits_memory = false;
+  simulate(options, [](Worker& worker) {
+    EXPECT_EQ(worker.devices()[0]->allocate(DType::u8, {2000}).size_bytes(), 2000u);
+    EXPECT_THROW(worker.cpu().allocate(DType::u8, {2000}), RunError) << "a host";
+  });
+}
+
 }  // namespace
 }  // namespace tandem
