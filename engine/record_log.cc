@@ -43,6 +43,10 @@ std::vector<Record> in_order(std::size_t count, At&& at) {
 }  // namespace
 
 void sort_records(std::vector<Record>& records) {
+  const auto order = [](const Record& record) {
+    return std::tie(record.start_ns, record.worker, record.device, record.stream);
+  };
+  if (std::ranges::is_sorted(records, {}, order)) return;
   records = in_order(records.size(), [&](std::uint32_t index) -> const Record& { return records[index]; });
 }
 

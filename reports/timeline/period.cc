@@ -169,11 +169,7 @@ std::optional<Timeline> without_a_period(const Timeline& timeline, int passes, i
     record.start_ns -= earlier;
     shorter.records.push_back(record);
   }
-  const auto is_before = [](const Record& one, const Record& other) {
-    return std::tie(one.start_ns, one.worker, one.device, one.stream) <
-           std::tie(other.start_ns, other.worker, other.device, other.stream);
-  };
-  if (!std::ranges::is_sorted(shorter.records, is_before)) sort_records(shorter.records);
+  sort_records(shorter.records);
   return shorter;
 }
 
