@@ -7,12 +7,9 @@
 #include <algorithm>
 
 #include "scenarios/estimates/step_memory.h"
-#include "scenarios/model/model_reader.h"
 #include "scenarios/workloads/activations.h"
-#include "strategies/model/recomputation.h"
-#include "strategies/parallel/layout/layer_division.h"
+#include "tests/scenarios/gpt_layers.h"
 #include "tests/scenarios/running.h"
-#include "topologies/readers/catalog.h"
 
 namespace tandem {
 namespace {
@@ -22,56 +19,6 @@ std::optional<MemoryNeed> memory_need(const Scenario& scenario) {
 }
 
 using testing::HasSubstr;
-
-constexpr std::int64_t kTokens = 2048, kHidden = 2304, kHeads = 24, kExamples = 4;
-
-std::vector<Layer> gpt_layers(int blocks, int tensor = 1) {
-  const Model model = read_model(find_data("scenarios/models/gpt.yaml"), {{"layers", blocks}});
-  std::vector<Layer> parts;
-  for (const Layer& layer : model.layers) parts.push_back(layer_part(layer, tensor, 0));
-  return parts;
-}
-
-std::int64_t bytes_of_one_block(int tensor, bool checkpointing = false) {
-  const ActivationSettings settings{.examples = kExamples, .dtype = DType::bf16, .recomputed = {.any = checkpointing}};
-  return activation_bytes(gpt_layers(3, tensor), settings) - activation_bytes(gpt_layers(2, tensor), settings);
-}
-
-// Korthikanti and others (arXiv:2205.05198): s b h (34 + 5 a s / h), and equation 2, s b h (10 + 24 / t + 5 a s / (h
-// t)).
-TEST(Activations, OfATransformerBlockAreThoseOfThePublishedFormula) {
-  constexpr std::int64_t kElements = kTokens * kExamples * kHidden;
-  constexpr std::int64_t kScores = 5 * kHeads * kTokens * kTokens * kExamples;
-  EXPECT_EQ(bytes_of_one_block(1), 34 * kElements + kScores);
-  EXPECT_EQ(bytes_of_one_block(2), (10 + 12) * kElements + kScores / 2);
-  EXPECT_EQ(bytes_of_one_block(8), (10 + 3) * kElements + kScores / 8);
-}
-
-// Equation 4, with sequence parallelism: s b h (34 + 5 a s / h) / t.
-TEST(Activations, OfABlockWhoseRowsAreDividedAreThoseOfThePublishedFormula) {
-  constexpr std::int64_t kElements = kTokens * kExamples * kHidden;
-  constexpr std::int64_t kScores = 5 * kHeads * kTokens * kTokens * kExamples;
-  for (const int tensor : {2, 8}) {
-    const auto bytes_of = [&](int blocks) {
-      std::vector<Layer> parts = gpt_layers(blocks, tensor);
-      for (Layer& part : parts) {
-        if (part.split == Layer::Split::none) part = rows_of_whole_layer(part, tensor);
-      }
-      return activation_bytes(parts, {.examples = kExamples, .dtype = DType::bf16, .row_parts = tensor});
-    };
-    EXPECT_EQ(bytes_of(3) - bytes_of(2), (34 * kElements + kScores) / tensor);
-  }
-}
-
-// Every device has its tokens, and keys and values of these.
-TEST(Activations, OfABlockWhoseSequencesAreDividedAreAPart) {
-  const auto bytes_of = [](int blocks) {
-    std::vector<Layer> parts = gpt_layers(blocks, 2);
-    for (Layer& part : parts) part = layer_of_tokens(part, 4);
-    return activation_bytes(parts, {.examples = kExamples, .dtype = DType::bf16, .key_parts = 4});
-  };
-  EXPECT_EQ(bytes_of(3) - bytes_of(2), bytes_of_one_block(2) / 4);
-}
 
 TEST(DeviceMemory, OfAMeshHasAPartOfTheExpertsAndOfTheTokens) {
   const auto need = [](const std::string& mesh, int devices) {
@@ -138,57 +85,6 @@ TEST(DeviceMemory, OfPiecesInAMeshIsThatOfFullyShardedTraining) {
   const MemoryNeed groups = need("{name: mesh, data: 8, shard_parameters: true, replicate: 4}");
   EXPECT_EQ(groups.parameters, 4 * sharded.parameters);
   EXPECT_EQ(groups.buckets, mesh.buckets);
-}
-
-TEST(Activations, OfACheckpointedBlockAreItsInput) {
-  EXPECT_EQ(bytes_of_one_block(1, true), 2 * kTokens * kExamples * kHidden);
-  EXPECT_EQ(bytes_of_one_block(8, true), 2 * kTokens * kExamples * kHidden);
-  const ActivationSettings settings{.examples = kExamples, .dtype = DType::bf16, .recomputed = {.any = true}};
-  const PassMemory pass = pass_memory(gpt_layers(3), settings);
-  std::int64_t again = 0;  // that a backward pass holds of what it computes again, at most
-  for (std::size_t i = 0; i < pass.backward.size(); ++i) {
-    again = std::max(again, pass.backward[i].kept - pass.forward[i].kept);
-  }
-  EXPECT_EQ(again, bytes_of_one_block(1));
-}
-
-// Section 5 of the same: without the scores of attention, s b h (10 + 24 / t).
-TEST(Activations, OfABlockWhoseAttentionIsComputedAgainAreThoseOfThePublishedFormula) {
-  const auto bytes_of = [](int blocks, int tensor) {
-    Model model = read_model(find_data("scenarios/models/gpt.yaml"), {{"layers", blocks}});
-    EXPECT_EQ(recompute_module("core_attn", model), std::nullopt);
-    std::vector<Layer> parts;
-    for (const Layer& layer : model.layers) parts.push_back(layer_part(layer, tensor, 0));
-    return activation_bytes(parts, {.examples = kExamples, .dtype = DType::bf16});
-  };
-  constexpr std::int64_t kElements = kTokens * kExamples * kHidden;
-  for (const int tensor : {1, 2, 8}) {
-    EXPECT_EQ(bytes_of(3, tensor) - bytes_of(2, tensor), (10 + 24 / tensor) * kElements) << tensor;
-  }
-}
-
-TEST(Activations, OfBlocksOfWhichSomeAreComputedAgain) {
-  const auto bytes_of = [](const RecomputedBlocks& blocks) {
-    return activation_bytes(gpt_layers(6), {.examples = kExamples, .dtype = DType::bf16, .recomputed = blocks});
-  };
-  const std::int64_t whole = bytes_of_one_block(1), input = bytes_of_one_block(1, true);
-  const std::int64_t none = bytes_of({});
-  EXPECT_EQ(none - bytes_of({.any = true}), 6 * (whole - input));
-  EXPECT_EQ(none - bytes_of({.any = true, .first = 2}), 2 * (whole - input));
-  EXPECT_EQ(none - bytes_of({.any = true, .every = 3}), 2 * (whole - input));
-  EXPECT_EQ(none - bytes_of({.any = true, .together = 3}), 6 * whole - 2 * input);
-}
-
-// torchtitan keeps the results of every other product, those of attention, and the input of a block.
-TEST(Activations, OfABlockWhoseOperationsAreComputedAgain) {
-  const auto bytes_of = [](int blocks) {
-    Model model = read_model(find_data("scenarios/models/llama.yaml"), {{"layers", blocks}});
-    recompute_operations(model);
-    return activation_bytes(model.layers, {.dtype = DType::bf16, .keeps_scores = false});
-  };
-  // Queries, values, attention, gates, and what goes down again; keys, attention's output and `up` are lost.
-  constexpr std::int64_t kOfToken = 2 * (4096 + 4096 + 1024 + 4096 + 14336 + 4096);
-  EXPECT_EQ(bytes_of(3) - bytes_of(2), 8192 * kOfToken);
 }
 
 Scenario gpt(const std::string& strategy, const std::string& more = "", const std::string& workload = "") {

@@ -8,35 +8,10 @@
 #include <tuple>
 
 #include "tests/scenarios/blocks.h"
+#include "tests/scenarios/collectives_of_step.h"
 
 namespace tandem {
 namespace {
-
-int first_gpu(const Timeline& timeline) {
-  for (std::size_t i = 0; i < timeline.devices.size(); ++i) {
-    if (timeline.devices[i].name.find("GPU:0") != std::string::npos) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-// Returns the records of this collective that the first device leaves in one step.
-std::vector<Record> collectives(const RunResult& result, const std::string& name) {
-  const int device = first_gpu(result.timeline);
-  std::vector<Record> found;
-  for (const Record& record : result.timeline.records) {
-    const bool is_one = record.kind == RecordKind::collective && record.name == name;
-    if (is_one && record.step == 1 && record.device == device) found.push_back(record);
-  }
-  return found;
-}
-
-int count_of(const RunResult& result, const std::string& name) {
-  return static_cast<int>(collectives(result, name).size());
-}
-
-int all_reduces(const RunResult& result) {
-  return count_of(result, "all_reduce");
-}
 
 // The block is split by columns (twice, of one input) and by rows once: one sum forward, one backward.
 TEST(DividedLayers, SumOnceForEachPassOfAPair) {
@@ -73,7 +48,8 @@ TEST(DividedLayers, GatherAndScatterRowsInPlaceOfSums) {
   EXPECT_EQ(count_of(result, "reduce_scatter"), (2 * 2 + 1) + (2 * 2 + 1));
   EXPECT_EQ(all_reduces(result), 3 + 1) << "of the loss, and the gradients of norms and biases";
   const double hidden = 2304;
-  EXPECT_EQ(collectives(result, "all_reduce").back().bytes, 2 * 2 * 6 * hidden) << "f16; two biases and norms a block";
+  EXPECT_EQ(collectives_of_step(result, "all_reduce").back().bytes, 2 * 2 * 6 * hidden)
+      << "f16; two biases and norms a block";
 }
 
 // The embeddings of the last stage are complete with its last layer, the first to go backward.
@@ -94,7 +70,7 @@ TEST(DividedLayers, ReduceTheTiedEmbeddingsFirst) {
 TEST(DividedLayers, SendPartsBetweenStagesAndGatherThem) {
   const auto bytes_of = [](const RunResult& result, const char* name) {
     std::vector<double> bytes;
-    for (const Record& record : collectives(result, name)) bytes.push_back(record.bytes);
+    for (const Record& record : collectives_of_step(result, name)) bytes.push_back(record.bytes);
     return bytes;
   };
   const double matrix = 2 * 2 * 128 * 2304.0;  // of the two examples of a micro-batch
@@ -131,7 +107,7 @@ TEST(DividedLayers, PassKeysAndValuesAroundTheDevicesOfASequence) {
   EXPECT_EQ(count_of(result, "all_gather"), 2 * (2 + 2));
   EXPECT_EQ(count_of(result, "reduce_scatter"), 2 * 2);
   for (const char* name : {"all_gather", "reduce_scatter"}) {
-    for (const Record& record : collectives(result, name)) EXPECT_EQ(record.bytes, keys);
+    for (const Record& record : collectives_of_step(result, name)) EXPECT_EQ(record.bytes, keys);
   }
   EXPECT_GT(all_reduces(result), 0) << "both have all parameters, and tokens of their own";
   EXPECT_DOUBLE_EQ(flops(result), flops(run_gpt("{name: mesh}", 1)));
@@ -147,7 +123,7 @@ TEST(DividedLayers, PassPiecesFromDeviceToDevice) {
   EXPECT_EQ(count_of(result, "all_gather") + count_of(result, "reduce_scatter"), 0);
   for (const char* name : {"send", "receive"}) {
     std::map<double, int> messages;
-    for (const Record& record : collectives(result, name)) ++messages[record.bytes];
+    for (const Record& record : collectives_of_step(result, name)) ++messages[record.bytes];
     EXPECT_EQ(messages, (std::map<double, int>{{piece, 2 * 2 * (3 + 2)}, {2 * piece, 2 * 2 * 2}})) << name;
   }
   EXPECT_DOUBLE_EQ(flops(result), flops(run_gpt("{name: mesh}", 1)));
@@ -159,7 +135,7 @@ TEST(DividedLayers, ExchangeHeadsForTokens) {
   const RunResult result = run_gpt("{name: mesh, context: 4, context_exchange: all_to_all}", 4);
   EXPECT_EQ(count_of(result, "all_gather") + count_of(result, "reduce_scatter") + count_of(result, "send"), 0);
   EXPECT_EQ(count_of(result, "all_to_all"), 2 * (4 + 4));
-  for (const Record& record : collectives(result, "all_to_all")) {
+  for (const Record& record : collectives_of_step(result, "all_to_all")) {
     EXPECT_EQ(record.bytes, 2 * 4 * (128 / 4) * 2304.0) << "of the device's tokens";
   }
   EXPECT_DOUBLE_EQ(flops(result), flops(run_gpt("{name: mesh}", 1)));
@@ -172,7 +148,7 @@ TEST(DividedLayers, ExchangeSharedHeadsOnce) {
                     "strategy: {name: mesh, tensor: 2, context: 2, context_exchange: all_to_all}\nengine: {name: sim}\n"
                     "topology: dgx-a100\ndevices: {per_worker: 4}\nsteps: 2\nwarmup_steps: 1\n"));
   std::map<double, int> messages;
-  for (const Record& record : collectives(result, "all_to_all")) ++messages[record.bytes];
+  for (const Record& record : collectives_of_step(result, "all_to_all")) ++messages[record.bytes];
   const double of_queries = 2 * (1024 / 2) * (4096.0 / 2);
   EXPECT_EQ(messages, (std::map<double, int>{{of_queries, 4}, {of_queries / 4, 4}}));
 }
@@ -185,8 +161,8 @@ TEST(DividedLayers, DivideTheStateOfADistributedOptimizer) {
   EXPECT_EQ(divided.report.metrics.at("parameters_per_device"), parameters);
   ASSERT_EQ(count_of(divided, "reduce_scatter"), 1);
   ASSERT_EQ(count_of(divided, "all_gather"), 1);
-  EXPECT_EQ(collectives(divided, "reduce_scatter").front().bytes, 4 * parameters) << "gradients in f32";
-  EXPECT_EQ(collectives(divided, "all_gather").front().bytes, 2 * parameters) << "weights in f16";
+  EXPECT_EQ(collectives_of_step(divided, "reduce_scatter").front().bytes, 4 * parameters) << "gradients in f32";
+  EXPECT_EQ(collectives_of_step(divided, "all_gather").front().bytes, 2 * parameters) << "weights in f16";
   EXPECT_EQ(all_reduces(divided), all_reduces(whole) - 1);
   const auto update_ns = [](const RunResult& result) {
     Nanoseconds sum = 0;
@@ -211,16 +187,6 @@ TEST(DividedLayers, CanExchangeBesideTheirProducts) {
   EXPECT_LT(step_of(beside), step_of(apart));
 }
 
-// Two blocks with eight experts, of which each token uses two.
-RunResult run_experts(const std::string& strategy, int devices, const std::string& more = "") {
-  return run_scenario(read_scenario(
-      "workload: {kind: layers, model: files/experts.yaml, batch: 4, dtype: f16, bucket_bytes: 1000GB" + more +
-      "}\nstrategy: " + strategy + "\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: " +
-      std::to_string(devices) + "}\nsteps: 2\nwarmup_steps: 1\n"));
-}
-
-constexpr double kExperts = 2 * 8 * 2 * 64.0 * 128;  // parameters of both blocks
-
 // Copy engines reach no device beyond a network.
 TEST(DividedLayers, ComputeAtFullRateBesideGathersWithinAMachine) {
   const auto product_ns = [](const std::string& workers, const std::string& devices) {
@@ -233,58 +199,6 @@ TEST(DividedLayers, ComputeAtFullRateBesideGathersWithinAMachine) {
     return static_cast<double>(up->end_ns - up->start_ns);
   };
   EXPECT_NEAR(product_ns("2", "2") / product_ns("1", "4"), 1.16, 0.001);
-}
-
-TEST(DividedLayers, SendTokensToTheDevicesThatHaveTheirExperts) {
-  const RunResult result = run_experts("{name: mesh, data: 4, expert: 4}", 4);
-  EXPECT_EQ(count_of(result, "all_to_all"), 2 * (2 + 2)) << "there and back, forward and backward";
-  for (const Record& record : collectives(result, "all_to_all")) {
-    EXPECT_EQ(record.bytes, 2 * (2 * 32) * 64.0) << "each of 32 tokens to two experts";
-  }
-  const RunResult replicated = run_experts("{name: mesh, data: 4}", 4);
-  const auto parameters = [](const RunResult& run) { return run.report.metrics.at("parameters_per_device"); };
-  EXPECT_EQ(parameters(replicated) - parameters(result), kExperts * 3 / 4);
-  EXPECT_EQ(all_reduces(replicated), 1);
-  EXPECT_EQ(all_reduces(result), 1) << "nobody else has the same experts";
-  EXPECT_EQ(collectives(result, "all_reduce").front().bytes, 2 * (parameters(replicated) - kExperts));
-}
-
-TEST(DividedLayers, SumGradientsOfExpertsOverThoseThatHaveTheSame) {
-  const RunResult result = run_experts("{name: mesh, data: 4, expert: 2}", 4);
-  const std::vector<Record> sums = collectives(result, "all_reduce");
-  ASSERT_EQ(sums.size(), 2U);
-  EXPECT_EQ(std::max(sums[0].bytes, sums[1].bytes), 2 * kExperts / 2);
-  EXPECT_EQ(std::min(sums[0].ranks, sums[1].ranks), 2);
-  EXPECT_EQ(std::max(sums[0].ranks, sums[1].ranks), 4);
-  // Two of the devices that divide the experts work on the same sequences.
-  EXPECT_EQ(count_of(run_experts("{name: mesh, data: 2, context: 2, expert: 4}", 4), "all_to_all"), 8);
-}
-
-// Two devices along tensor and two along data have a quarter of the experts each, and send a quarter of the tokens.
-TEST(DividedLayers, KeepExpertsWholeOnTensorParallelDevices) {
-  const std::string rows = ", sequence_parallel: true";
-  const RunResult result = run_experts("{name: mesh, data: 2, tensor: 2, expert: 4, expert_tensor: 1}", 4, rows);
-  EXPECT_EQ(count_of(result, "all_to_all"), 2 * (2 + 2));
-  for (const Record& record : collectives(result, "all_to_all")) {
-    EXPECT_EQ(record.bytes, 2 * (2 * 2 * 32 / 2) * 64.0) << "half of the tokens of two sequences to two experts each";
-    EXPECT_EQ(record.ranks, 4);
-  }
-  const RunResult divided = run_experts("{name: mesh, data: 2, tensor: 2, expert: 2}", 4, rows);
-  EXPECT_EQ(count_of(divided, "all_gather") - count_of(result, "all_gather"), 2 * 3) << "of experts' rows";
-  EXPECT_EQ(count_of(divided, "reduce_scatter") - count_of(result, "reduce_scatter"), 2 * 2) << "likewise";
-  EXPECT_DOUBLE_EQ(flops(result), flops(divided));
-  const auto parameters = [](const RunResult& run) { return run.report.metrics.at("parameters_per_device"); };
-  EXPECT_EQ(parameters(result), parameters(divided)) << "whole experts, but half as many";
-  const RunResult twice = run_experts("{name: mesh, data: 2, tensor: 2, expert: 2, expert_tensor: 1}", 4, rows);
-  EXPECT_EQ(parameters(twice) - parameters(result), kExperts / 4);
-  const auto sums = [](const RunResult& run) {
-    std::set<std::pair<double, int>> all;
-    for (const Record& record : collectives(run, "all_reduce")) all.emplace(record.bytes, record.ranks);
-    return all;
-  };
-  EXPECT_TRUE(sums(twice).contains({2 * kExperts / 2, 2})) << "over those with the same experts, once in each replica";
-  const RunResult all = run_experts("{name: mesh, data: 2, tensor: 2, expert_tensor: 1}", 4, rows);
-  EXPECT_TRUE(sums(all).contains({2 * kExperts, 4})) << "all devices have all experts";
 }
 
 // Everything of a block but its last layer is divided, and that one has 4 of its 6 units of flops.
