@@ -68,6 +68,7 @@ class MemoryModel {
   ActivationSettings settings_of(const DeviceShare& share) const {
     ActivationSettings settings = activation_settings(layers_, share.examples);
     settings.row_parts = share.row_parts;
+    settings.expert_row_parts = share.expert_row_parts;
     settings.key_parts = share.key_parts;
     settings.key_rounds = share.key_rounds;
     settings.exchanges_heads = share.exchanges_heads;

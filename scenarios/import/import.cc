@@ -92,7 +92,7 @@ MeshAxes axes_of(const MegatronJob& job) {
           .pipeline = job.pipeline,
           .context = job.context,
           .expert = job.expert,
-          .keeps_experts_whole = job.keeps_experts_whole,
+          .expert_tensor = job.expert_tensor,
           .micro_batch = job.micro_batch};
 }
 
@@ -182,7 +182,7 @@ YamlMap megatron_mesh(const MegatronJob& job, const MeshSizes& sizes, const Impo
   if (!job.stage_blocks.empty()) mesh.set("stage_blocks", fmt::format("[{}]", fmt::join(job.stage_blocks, ", ")));
   if (job.context > 1) mesh.set("context", job.context).set("context_exchange", name_of(job.context_exchange));
   if (job.expert > 1) mesh.set("expert", job.expert);
-  if (job.keeps_experts_whole) mesh.set("expert_tensor", 1);
+  if (job.expert_tensor > 0) mesh.set("expert_tensor", job.expert_tensor);
   if (job.distributed_optimizer) mesh.set("distributed_optimizer", true);
   if (job.overlap_gather) mesh.set("overlap_gather", true);
   if (job.overlaps_experts && sizes.micro_batches > 1) mesh.set("overlap_experts", true);

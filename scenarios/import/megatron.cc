@@ -274,7 +274,7 @@ class MegatronReader {
     divides(positive("num_attention_heads"), job_.tensor, "tensor_model_parallel_size", "heads");
     if (job_.context > 1) job_.context_exchange = context_exchange_of(flags_, job_.tensor, job_.context, job_.left_out);
     job_.expert = positive("expert_model_parallel_size", 1);
-    job_.keeps_experts_whole = keeps_experts_whole(flags_, job_.tensor, job_.left_out);
+    job_.expert_tensor = tensor_of_experts(flags_, job_.tensor, job_.left_out);
     if (job_.expert > 1) divides(flags_.number("num_experts", 1), job_.expert, "expert_model_parallel_size", "experts");
     const MegatronStages stages = read_stages(flags_, job_.pipeline, positive("num_layers"), job_.spec.predictors);
     job_.virtual_stages = stages.of_device;

@@ -150,18 +150,20 @@ ContextExchange context_exchange_of(const Flags& flags, std::int64_t tensor, std
   return exchange;
 }
 
-// By default, experts are divided as the other layers are. Whole ones need tokens of their own on each device, as
-// Megatron-LM demands of every mixture of experts with tensor parallelism.
-bool keeps_experts_whole(const Flags& flags, std::int64_t tensor, std::vector<std::string>& left_out) {
+// By default, experts are divided as the other layers are. Where fewer devices divide them, these need tokens of their
+// own, as Megatron-LM demands of every mixture of experts with tensor parallelism.
+std::int64_t tensor_of_experts(const Flags& flags, std::int64_t tensor, std::vector<std::string>& left_out) {
   const char* const flag = "expert_tensor_parallel_size";
   const std::int64_t devices = flags.number(flag, tensor);
   if (devices < 1) flags.fail(flag, fmt::format("must be at least 1, found {}", devices));
-  if (devices == tensor || flags.number("num_experts", 1) == 1) return false;
-  if (devices == 1 && flags.is_on("sequence_parallel")) return true;
-  left_out.push_back(
-      fmt::format("--expert-tensor-parallel-size {}: experts are divided as the other layers are{}", devices,
-                  devices == 1 ? "; without --sequence-parallel, devices have no tokens of their own" : ""));
-  return false;
+  if (devices == tensor || flags.number("num_experts", 1) == 1) return 0;
+  const bool divides = tensor % devices == 0;
+  if (divides && flags.is_on("sequence_parallel")) return devices;
+  left_out.push_back(fmt::format("--expert-tensor-parallel-size {}: experts are divided as the other layers are; {}",
+                                 devices,
+                                 divides ? "without --sequence-parallel, devices have no tokens of their own"
+                                         : fmt::format("it does not divide --tensor-model-parallel-size {}", tensor)));
+  return 0;
 }
 
 }  // namespace tandem

@@ -25,8 +25,8 @@ MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64
 ContextExchange context_exchange_of(const Flags& flags, std::int64_t tensor, std::int64_t context,
                                     std::vector<std::string>& left_out);
 
-// Returns whether each of `tensor` devices has its experts as a whole (--expert-tensor-parallel-size 1), and adds other
-// numbers than that and `tensor`, which are not modelled.
-bool keeps_experts_whole(const Flags& flags, std::int64_t tensor, std::vector<std::string>& left_out);
+// Returns how many of `tensor` devices divide each expert (--expert-tensor-parallel-size), 0 for all of them, and adds
+// numbers that do not divide `tensor`, which are not modelled.
+std::int64_t tensor_of_experts(const Flags& flags, std::int64_t tensor, std::vector<std::string>& left_out);
 
 }  // namespace tandem

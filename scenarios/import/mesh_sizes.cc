@@ -51,7 +51,9 @@ MeshSizes mesh_sizes(const MeshAxes& axes, int workers, int devices, std::option
   sizes.data = world / axes.of_replica();
   const std::int64_t with_experts = sizes.data * axes.with_experts();
   if (with_experts % axes.expert != 0) {
-    const std::string more = axes.keeps_experts_whole ? fmt::format(" x tensor {}", axes.tensor) : "";
+    std::string more;
+    if (axes.expert_tensor > 0) more = fmt::format(" x tensor {}", axes.tensor);
+    if (axes.expert_tensor > 1) more += fmt::format(" / {} of each expert", axes.expert_tensor);
     refuse(MeshPart::experts, fmt::format("{} does not divide the {} devices of data {} x context {}{}", axes.expert,
                                           with_experts, sizes.data, axes.context, more));
   }

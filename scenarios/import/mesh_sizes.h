@@ -10,11 +10,11 @@ namespace tandem {
 
 struct MeshAxes {
   std::int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
-  bool keeps_experts_whole = false;                                        // strategy.expert_tensor: 1
+  std::int64_t expert_tensor = 0;                                          // a divisor of tensor; 0: tensor
   std::int64_t micro_batch = 1;                                            // examples
   std::int64_t of_replica() const { return tensor * pipeline * context; }  // devices
   // Those of a replica, in one stage, among which experts can be divided.
-  std::int64_t with_experts() const { return context * (keeps_experts_whole ? tensor : 1); }
+  std::int64_t with_experts() const { return expert_tensor == 0 ? context : context * tensor / expert_tensor; }
 };
 
 // The number of devices, and how a batch is divided among them.

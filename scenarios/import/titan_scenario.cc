@@ -54,7 +54,7 @@ class TitanScenario {
                         .pipeline = job_.pipeline,
                         .context = job_.context,
                         .expert = job_.expert,
-                        .keeps_experts_whole = job_.keeps_experts_whole,
+                        .expert_tensor = job_.expert_tensor,
                         .micro_batch = job_.pipeline > 1 ? job_.micro_batch : job_.local_batch};
     const int devices = choices_.number(options_.devices, kUsualDevices, "devices of a machine:", "--devices");
     const std::int64_t replicas = job_.copies * std::max<std::int64_t>(1, job_.shards);
@@ -156,7 +156,7 @@ class TitanScenario {
       strategy.set("context_exchange", name_of(job_.context_exchange));
     }
     if (job_.expert > 1) strategy.set("expert", job_.expert);
-    if (job_.keeps_experts_whole) strategy.set("expert_tensor", 1);
+    if (job_.expert_tensor > 0) strategy.set("expert_tensor", job_.expert_tensor);
     strategy.set("micro_batches", sizes_.micro_batches);
     if (stages_.of_device > 1 && !job_.stages.is_v) strategy.set("virtual_stages", stages_.of_device);
     if (!stages_.blocks.empty()) strategy.set("stage_blocks", fmt::format("[{}]", fmt::join(stages_.blocks, ", ")));

@@ -82,7 +82,8 @@ Scenario one_replica_of(const Scenario& scenario, int replicas) {
   alone.strategy.mesh.data = 1;
   alone.strategy.mesh.replicate = 1;
   const MeshSettings& mesh = scenario.strategy.mesh;
-  alone.strategy.mesh.expert = std::gcd(mesh.expert, mesh.context * (mesh.expert_tensor == 1 ? mesh.tensor : 1));
+  const int tensor_of_experts = mesh.expert_tensor == 0 ? mesh.tensor : mesh.expert_tensor;
+  alone.strategy.mesh.expert = std::gcd(mesh.expert, mesh.context * (mesh.tensor / tensor_of_experts));
   const bool divides_experts = alone.strategy.mesh.expert > 1;
   alone.strategy.mesh.overlap_experts = mesh.overlap_experts && divides_experts;
   alone.strategy.mesh.overlap_shared_expert = mesh.overlap_shared_expert && divides_experts;

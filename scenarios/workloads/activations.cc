@@ -62,15 +62,18 @@ std::int64_t element_bytes_of(const ActivationSettings& settings) {
 
 // If rows are divided, each device keeps only its rows of the inputs of layers split by columns, and of the operations
 // after sums. Layers that are not split are given as the device's rows already (rows_of_whole_layer()).
+int row_parts_of(const Layer& layer, const ActivationSettings& settings) {
+  return is_of_experts(layer) ? settings.expert_row_parts : settings.row_parts;
+}
 std::int64_t kept_input_elements(const Layer& layer, const ActivationSettings& settings) {
   if (const std::int64_t keys = key_elements(layer); keys > 0) {
     return input_elements_of(layer) - keys + keys / settings.key_parts;
   }
   const bool is_gathered = layer.divided_by() == Layer::Split::columns;
-  return input_elements_of(layer) / (is_gathered ? settings.row_parts : 1);
+  return input_elements_of(layer) / (is_gathered ? row_parts_of(layer, settings) : 1);
 }
 std::int64_t kept_output_elements(const Layer& layer, const ActivationSettings& settings) {
-  return layer.output_elements() / (sums_output(layer) ? settings.row_parts : 1);
+  return layer.output_elements() / (sums_output(layer) ? row_parts_of(layer, settings) : 1);
 }
 
 std::int64_t kept_by_operations(const Layer& layer, const ActivationSettings& settings) {

@@ -28,6 +28,7 @@ struct ActivationSettings {
   ScalingRecipe recipe = ScalingRecipe::tensorwise;
   bool fuses_loss = false;       // gradients of the loss are written over the outputs, which are all that is kept
   int row_parts = 1;             // devices that divide the rows of what they do not split (sequence parallelism)
+  int expert_row_parts = 1;      // those that gather rows for experts
   int key_parts = 1;             // devices of a sequence, each of which keeps its keys and values (context parallelism)
   int key_rounds = 1;            // of attention to which keys and values come piece by piece (ContextExchange::ring)
   bool exchanges_heads = false;  // of attention (ContextExchange::all_to_all)

@@ -57,9 +57,11 @@ std::vector<std::unique_ptr<StageModel>> ScratchModel::make_stages(Device& devic
   return {std::make_move_iterator(stages.begin()), std::make_move_iterator(stages.end())};
 }
 
-std::vector<std::int64_t> ScratchModel::kept_bytes(std::span<const Layer> layers, int row_parts, int key_parts) const {
+std::vector<std::int64_t> ScratchModel::kept_bytes(std::span<const Layer> layers, int row_parts, int expert_row_parts,
+                                                   int key_parts) const {
   ActivationSettings settings = activation_settings(settings_, 1);
   settings.row_parts = row_parts;
+  settings.expert_row_parts = expert_row_parts;
   settings.key_parts = key_parts;
   settings.offloaded = 0;
   std::vector<std::int64_t> kept;

@@ -22,7 +22,8 @@ class ScratchModel final : public TrainableModel {
   std::vector<std::unique_ptr<StageModel>> make_stages(Device& device, Device& host,
                                                        std::span<const StagePart> parts) override;
   FirstValues first_values(std::size_t /*layer*/, const StagePart& /*part*/) const override { return {}; }
-  std::vector<std::int64_t> kept_bytes(std::span<const Layer> layers, int row_parts, int key_parts) const override;
+  std::vector<std::int64_t> kept_bytes(std::span<const Layer> layers, int row_parts, int expert_row_parts,
+                                       int key_parts) const override;
   void make_batch(int /*step*/, Device& /*host*/) override {}
   // Returns the same tensor for a part in every step. Tasks of several devices call it, once each before the first step
   // for their part.

@@ -102,7 +102,7 @@ void ScratchStage::add_host_time(std::size_t layer, LayerKernelsByWork& kernels)
 // With sequence parallelism, what the first products of an adapter make is summed with the layer's own output, and each
 // device does the rest for its rows of the sum.
 int ScratchStage::row_parts_of_adapter(const Layer& part) const {
-  return part_.division.divides_rows && sums_output(part) ? part_.division.tensor : 1;
+  return part_.division.divides_rows && sums_output(part) ? part_.division.parts_of(part) : 1;
 }
 
 // Adapters compute in the type of the activations. Where nothing learns up to a layer, it has no backward pass.
@@ -150,7 +150,7 @@ ScratchStage::LayerKernelsByWork ScratchStage::kernels_of(std::size_t layer, con
   }
   Layer product = has_rounds ? round->second : part;
   product.then.clear();
-  const Layer operations = operations_on_rows(part, is_on_rows ? part_.division.tensor : 1);
+  const Layer operations = operations_on_rows(part, is_on_rows ? part_.division.parts_of(part) : 1);
   add_forward(kernels.forward(product));
   add_forward(kernels.forward(operations));
   add_backward(kernels.backward(operations, false));
@@ -275,7 +275,7 @@ Exchanged ScratchStage::rows_to_experts(std::int64_t elements) const {
 
 Exchanged ScratchStage::operands(Exchange exchange, std::size_t layer, const Pass& pass) {
   const LayerExchanges& exchanges = work_of(pass.examples).exchanges[layer];
-  const int tensor = part_.division.tensor, context = part_.division.context;
+  const int tensor = part_.division.parts_of(layers_[layer]), context = part_.division.context;
   switch (exchange) {
     case Exchange::input:
       return rows_of(exchanges.gathered_input, tensor);

@@ -43,7 +43,9 @@ struct DeviceShare {
   std::int64_t input = 0;             // of a step
   std::int64_t reduced_together = 0;  // parameters or gradients in buffers of collectives
   std::int64_t sent_together = 0;     // activations in buffers between stages
-  int row_parts = 1, key_parts = 1;   // devices that divide rows (sequence parallelism) and sequences
+  int row_parts = 1;                  // devices that divide rows (sequence parallelism)
+  int expert_row_parts = 1;           // those of them that gather rows for experts
+  int key_parts = 1;                  // devices that divide sequences
   int key_rounds = 1;                 // of attention to which keys and values come piece by piece
   bool exchanges_heads = false;       // of attention
 };

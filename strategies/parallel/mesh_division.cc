@@ -106,34 +106,42 @@ std::optional<DivisionProblem> offload_problem(const DivisionRequest& request, s
   return std::nullopt;
 }
 
-std::optional<DivisionProblem> whole_experts_problem(const DivisionRequest& request) {
+// Fewer devices than divide other layers send tokens of their own to experts.
+std::optional<DivisionProblem> expert_tensor_problem(const DivisionRequest& request) {
   const ParallelOptions& options = request.options;
-  if (options.expert_tensor == 0 || options.expert_tensor == options.tensor) return std::nullopt;
-  if (std::ranges::none_of(request.model.layers, has_experts)) return std::nullopt;
+  const int parts = options.expert_parts();
+  if (parts == options.tensor) return std::nullopt;
   const auto is_problem = [](std::string text) { return DivisionProblem{"strategy.expert_tensor", std::move(text)}; };
-  if (options.expert_tensor != 1) {
-    return is_problem(
-        fmt::format("experts are whole (1) or divided as the other layers are (tensor: {})", options.tensor));
+  if (options.tensor % parts != 0) {
+    return is_problem(fmt::format("{} devices that divide each expert do not divide the {} along tensor; {}", parts,
+                                  options.tensor, nearest_divisors(options.tensor, parts)));
   }
+  if (std::ranges::none_of(request.model.layers, has_experts)) return std::nullopt;
   if (!request.settings.sequence_parallel) {
-    return is_problem(
-        "1 needs workload.sequence_parallel, with which devices along tensor have tokens of their own for experts");
+    return is_problem(fmt::format(
+        "{} needs workload.sequence_parallel, with which devices along tensor have tokens of their own for experts",
+        parts));
   }
+  if (parts > 1) return std::nullopt;
   const auto is_divided = [](const Layer& layer) { return has_experts(layer) && !layer.is_whole; };
   TANDEM_REQUIRE(std::ranges::none_of(request.model.layers, is_divided), "a model without keep_experts_whole()");
   return std::nullopt;
 }
 
+std::string tensor_text(const ParallelOptions& options) {
+  const int parts = options.expert_parts();
+  if (parts == options.tensor) return "";
+  return fmt::format(" x tensor {}{}", options.tensor, parts > 1 ? fmt::format(" / expert_tensor {}", parts) : "");
+}
+
 std::optional<DivisionProblem> experts_problem(const DivisionRequest& request) {
   const auto& [model, settings, options] = request;
-  if (auto found = whole_experts_problem(request)) return found;
   const int devices = options.devices_with_experts();
   if (devices % options.expert != 0) {
     return DivisionProblem{
         "strategy.expert",
         fmt::format("{} devices that divide the experts do not divide the {} of data {} x context {}{}; {}",
-                    options.expert, devices, options.data, options.context,
-                    options.has_whole_experts() ? fmt::format(" x tensor {}", options.tensor) : "",
+                    options.expert, devices, options.data, options.context, tensor_text(options),
                     nearest_divisors(devices, options.expert))};
   }
   return problem_at("strategy.expert", expert_problem(model, options.expert));
@@ -225,7 +233,10 @@ std::optional<DivisionProblem> MeshDivision::problem(const DivisionRequest& requ
   if (options.order != PipelineOrder::one_forward_one_backward && !has_passes_of_weights(schedule(0, options))) {
     return DivisionProblem{"strategy.schedule", "this strategy has an order of passes of its own"};
   }
-  if (auto found = problem_at("strategy.tensor", tensor_problem(model, options.tensor))) return found;
+  if (auto found = expert_tensor_problem(request)) return found;
+  if (auto found = problem_at("strategy.tensor", tensor_problem(model, options.tensor, options.expert_parts()))) {
+    return found;
+  }
   const char* const stages_by = options.stage_blocks.empty() ? "strategy.pipeline" : "strategy.stage_blocks";
   if (auto found = problem_at(stages_by, stage_problem(model, options.stages(), options.stage_blocks))) return found;
   if (auto found = offload_problem(request, first_layers(model, options))) return found;
@@ -310,6 +321,7 @@ DeviceShare MeshDivision::share(int place, const DivisionRequest& request) const
   DeviceShare share{.actions = actions,
                     .examples = part_of(of_replica, options.micro_batches, 0).count,
                     .row_parts = division.divides_rows ? options.tensor : 1,
+                    .expert_row_parts = division.divides_rows ? division.expert_tensor : 1,
                     .key_parts = options.key_parts(),
                     .key_rounds = options.passes_pieces() ? options.context : 1,
                     .exchanges_heads = options.context > options.key_parts()};
@@ -362,15 +374,14 @@ bool is_alike_in_rings(const ParallelOptions& options) {
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
   const int of_stage = options.data * options.context;
   const int place = rank / options.tensor % of_stage;  // among those that have the same stage and part
+  const int parts = options.expert_parts();
   const auto among = [&](int neighbours) {
     return neighbours * options.tensor % options.per_worker == 0 ? 0 : place % neighbours;
   };
   return {rank / (options.tensor * of_stage),
           rank % options.tensor,
           options.passes_pieces() && !is_alike_in_rings(options) ? place % options.context : among(options.context),
-          !options.has_whole_experts()               ? among(options.expert)
-          : options.expert % options.per_worker == 0 ? 0
-                                                     : rank % options.expert,
+          options.expert * parts % options.per_worker == 0 ? 0 : rank / parts % options.expert,
           options.replicate > 1 ? among(options.replicas() / options.replicate) : 0,
           part_of(options.batch, options.data, place / options.context).count};
 }
@@ -379,17 +390,18 @@ std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions&
 // do. A worker has whole groups of both, or a part of one.
 int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   const ParallelOptions& options = request.options;
-  const auto is_divided_equally = [&](const Layer& layer) { return divides_equally(layer, options.tensor); };
+  const int parts = options.expert_parts();
+  const auto is_divided_equally = [&](const Layer& layer) {
+    return divides_equally(layer, has_experts(layer) ? parts : options.tensor);
+  };
   if (options.batch % options.data != 0 || !std::ranges::all_of(request.model.layers, is_divided_equally)) return 1;
-  const bool divides_experts_among_them = options.has_whole_experts() && options.expert % options.tensor != 0;
-  if (options.expert > 1 && divides_experts_among_them) return 1;
+  const int with_all_experts = options.expert * parts;  // neighbours
+  if (options.expert > 1 && with_all_experts % options.tensor != 0) return 1;
   if (options.per_worker % options.tensor != 0) return options.tensor;
   if (options.passes_pieces() && !is_alike_in_rings(options)) return options.tensor;
   int neighbours = std::gcd(options.data * options.context, options.per_worker / options.tensor);
   if (options.context > 1) neighbours = std::gcd(neighbours, options.context);
-  if (options.expert > 1) {
-    neighbours = std::gcd(neighbours, options.has_whole_experts() ? options.expert / options.tensor : options.expert);
-  }
+  if (options.expert > 1) neighbours = std::gcd(neighbours, with_all_experts / options.tensor);
   if (options.replicate > 1) neighbours = std::gcd(neighbours, options.replicas() / options.replicate);
   return options.tensor * neighbours;
 }

@@ -205,6 +205,23 @@ TEST(AlikeDevices, TensorParallelNeighboursWithWholeExperts) {
   }
 }
 
+TEST(AlikeDevices, TensorParallelNeighboursOfWhichSomeDivideEachExpert) {
+  const auto expect_fewer = [](int data, int tensor, int expert, std::size_t fewer) {
+    expect_equal_figures({.strategy = fmt::format("{{name: mesh, data: {}, tensor: {}, expert_tensor: 2, expert: {}}}",
+                                                  data, tensor, expert),
+                          .workload = "batch: 8, sequence_parallel: true",
+                          .workers = 2,
+                          .model = "mixtral"},
+                         fewer, kOfLosses);
+  };
+  expect_fewer(4, 4, 8, 8);
+  expect_fewer(4, 4, 4, 8);
+  expect_fewer(4, 4, 2, 4);
+  expect_fewer(4, 4, 1, 8);
+  expect_fewer(2, 8, 4, 8);
+  expect_fewer(2, 8, 2, 1);
+}
+
 TEST(AlikeDevices, ReplicasWithoutTensorParallelism) {
   expect_equal_figures({.strategy = "{name: fully_sharded}", .workload = "batch: 64", .workers = 4}, 8, kOfLosses);
   expect_equal_figures({.strategy = "{name: mesh, data: 8, expert: 8}", .workload = "batch: 8", .model = "mixtral"}, 8,

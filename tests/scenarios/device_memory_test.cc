@@ -69,6 +69,30 @@ TEST(DeviceMemory, OfWholeExpertsIsDividedByAllDevicesThatHaveThem) {
   EXPECT_EQ(bytes_of(pieces), bytes_of("expert: 2, " + pieces)) << "a quarter of all experts";
 }
 
+// What a device keeps for experts is the same, whether all devices along tensor divide each of them or some.
+TEST(DeviceMemory, OfExpertsThatSomeTensorParallelDevicesDivide) {
+  const auto need = [](const std::string& mesh) {
+    return *memory_need(read_scenario(
+        "workload: {kind: layers, model: files/experts.yaml, batch: 4, optimizer: adam, dtype: bf16, parameter_dtype: "
+        "f32, sequence_parallel: true}\nstrategy: {name: mesh, data: 2, tensor: 4, " +
+        mesh + "}\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: 8}\nsteps: 1\n"));
+  };
+  const auto bytes_of = [&](const std::string& mesh) {
+    const MemoryNeed all = need("expert_tensor: 2, " + mesh);
+    return all.parameters + all.gradients + all.optimizer;
+  };
+  constexpr std::int64_t kExperts = 2 * 8 * 2 * 64 * 128;
+  const std::string state = "distributed_optimizer: true", pieces = "shard_parameters: true";
+  // Half of all experts on each of eight devices, four of which have the same half, or a quarter.
+  EXPECT_EQ(bytes_of(state) - bytes_of("expert: 2, " + state),
+            kExperts / 2 * (6 + 12 / 4) - kExperts / 4 * (6 + 12 / 2));
+  EXPECT_EQ(bytes_of(pieces), bytes_of("expert: 2, " + pieces)) << "an eighth of all experts";
+  const std::int64_t kept = need("expert_tensor: 4").activations;
+  EXPECT_EQ(need("expert_tensor: 2").activations, kept);
+  EXPECT_EQ(need("expert_tensor: 2, expert: 4").activations, kept);
+  EXPECT_EQ(need("expert_tensor: 1, expert: 8").activations, kept);
+}
+
 TEST(DeviceMemory, OfPiecesInAMeshIsThatOfFullyShardedTraining) {
   const auto need = [](const std::string& strategy) {
     return *memory_need(read_scenario(

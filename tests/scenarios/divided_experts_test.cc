@@ -74,5 +74,53 @@ TEST(DividedLayers, KeepExpertsWholeOnTensorParallelDevices) {
   EXPECT_TRUE(sums(all).contains({2 * kExperts, 4})) << "all devices have all experts";
 }
 
+// Of four devices along tensor, two divide each expert. Each sends a quarter of the tokens to those with the same part
+// of other experts, and gathers what the other one of its pair got.
+TEST(DividedLayers, DivideExpertsAmongSomeOfTheTensorParallelDevices) {
+  const std::string rows = ", sequence_parallel: true";
+  const RunResult result = run_experts("{name: mesh, tensor: 4, expert: 2, expert_tensor: 2}", 4, rows);
+  EXPECT_EQ(count_of(result, "all_to_all"), 2 * (2 + 2));
+  const double sent = 2 * (4 * 2 * 32 / 4) * 64.0;  // bytes
+  for (const Record& record : collectives_of_step(result, "all_to_all")) {
+    EXPECT_EQ(record.bytes, sent);
+    EXPECT_EQ(record.ranks, 2);
+  }
+  const auto of_pairs = [&](const std::string& name) {
+    std::vector<double> bytes;
+    for (const Record& record : collectives_of_step(result, name)) {
+      if (record.ranks == 2) bytes.push_back(record.bytes);
+    }
+    return bytes;
+  };
+  EXPECT_EQ(of_pairs("all_gather"), std::vector<double>(2 * 3, 2 * sent));
+  EXPECT_EQ(of_pairs("reduce_scatter"), std::vector<double>(2 * 2, 2 * sent));
+  const RunResult divided = run_experts("{name: mesh, tensor: 4}", 4, rows);
+  EXPECT_EQ(count_of(result, "all_gather"), count_of(divided, "all_gather"));
+  EXPECT_DOUBLE_EQ(flops(result), flops(divided));
+  const auto parameters = [](const RunResult& run) { return run.report.metrics.at("parameters_per_device"); };
+  EXPECT_EQ(parameters(result), parameters(divided)) << "half of half as many";
+  const auto sums = [&](const std::string& experts) {
+    std::set<std::pair<double, int>> all;
+    const RunResult run = run_experts("{name: mesh, data: 2, tensor: 4, expert_tensor: 2" + experts + "}", 8, rows);
+    for (const Record& record : collectives_of_step(run, "all_reduce")) all.emplace(record.bytes, record.ranks);
+    return all;
+  };
+  EXPECT_TRUE(sums(", expert: 2").contains({2 * kExperts / 4, 2})) << "once in each replica";
+  EXPECT_TRUE(sums("").contains({2 * kExperts / 2, 4})) << "every pair has all experts";
+}
+
+// Each of eight devices has one expert, the fullest 2.4 times as many rows as on average: of the 2 x 64 / 4 that a
+// device sends of each of two examples.
+TEST(DividedLayers, GiveWholeExpertsTheRowsOfEachDeviceAlsoWhereTheseDoNotDivide) {
+  const RunResult result = run_scenario(
+      read_scenario("workload: {kind: layers, model: mixtral, sizes: {layers: 2, tokens: 64}, batch: 4, dtype: bf16, "
+                    "sequence_parallel: true, experts: {imbalance: {counts: [3, 1, 1, 1, 1, 1, 1, 1]}}}\n"
+                    "strategy: {name: mesh, data: 2, tensor: 4, expert: 8, expert_tensor: 1}\nengine: {name: sim}\n"
+                    "topology: dgx-a100\ndevices: {per_worker: 8}\nsteps: 2\nwarmup_steps: 1\n"));
+  const auto gate = std::ranges::find(result.timeline.records, Name("block.0.expert_gate"), &Record::name);
+  ASSERT_NE(gate, result.timeline.records.end());
+  EXPECT_EQ(gate->flops, 2 * (2 * 77) * 4096 * 14336.0);
+}
+
 }  // namespace
 }  // namespace tandem

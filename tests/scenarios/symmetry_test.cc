@@ -141,6 +141,12 @@ TEST(Symmetry, GroupsOfWorkersTellThemNotApart) {
       << "whole experts of pairs of workers";
   EXPECT_EQ(expect_equal_runs({.workers = 16,
                                .per_worker = 4,
+                               .strategy = "{name: mesh, data: 16, tensor: 4, expert: 4, expert_tensor: 2}",
+                               .workload = of_rows}),
+            1)
+      << "the same of experts of which each device has half";
+  EXPECT_EQ(expect_equal_runs({.workers = 16,
+                               .per_worker = 4,
                                .strategy = "{name: mesh, data: 32, tensor: 2, expert_tensor: 1}",
                                .workload = of_rows}),
             1)

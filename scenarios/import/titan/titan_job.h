@@ -30,8 +30,8 @@ struct TitanJob {
   std::int64_t shards = 0, copies = 1;             // devices that divide parameters (0: all others), and groups of them
   std::int64_t tensor = 1, pipeline = 1, context = 1, expert = 1;
   ContextExchange context_exchange = ContextExchange::all_gather;
-  bool keeps_experts_whole = false;  // on each tensor-parallel device
-  std::int64_t micro_batch = 1;      // of a pipeline
+  std::int64_t expert_tensor = 0;  // devices that divide each expert; 0: tensor
+  std::int64_t micro_batch = 1;    // of a pipeline
   TitanStages stages{};
   std::int64_t blocks = 0;           // of the model; 0: that of `config` has them
   std::int64_t blocks_of_stage = 0;  // 0: as many stages as the schedule usually has

@@ -151,7 +151,7 @@ class TitanReader {
     if (devices != 1 && devices != job_.tensor) {
       values_.fail("parallelism.expert_tensor_parallel_degree", "must be 1 or tensor_parallel_degree");
     }
-    job_.keeps_experts_whole = devices == 1 && job_.sequence_parallel;
+    job_.expert_tensor = devices == 1 && job_.sequence_parallel ? 1 : 0;
     if (devices != 1 || job_.sequence_parallel) return;
     leave_out(
         "parallelism.expert_tensor_parallel_degree 1: experts are divided as the other layers are; without "

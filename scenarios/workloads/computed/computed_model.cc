@@ -69,17 +69,18 @@ std::optional<DivisionProblem> tied_table_problem(const Model& model, const Para
 }
 
 // Tensor-parallel devices have parts of weights, which blocks must divide.
-std::optional<DivisionProblem> block_problem(const LayersSettings& layers, int tensor) {
+std::optional<DivisionProblem> block_problem(const LayersSettings& layers, const ParallelOptions& options) {
   const std::int64_t block = dividing_block(layers.quantised);
   for (const Layer& layer : layers.model.layers) {
     if (!layer.can_be_quantised() || layer.divided_by() == Layer::Split::none) continue;
     const bool by_columns = layer.split == Layer::Split::columns;
-    const std::int64_t side = (by_columns ? layer.gemm->columns : layer.gemm->depth) / tensor;
+    const int parts = has_experts(layer) ? options.expert_parts() : options.tensor;
+    const std::int64_t side = (by_columns ? layer.gemm->columns : layer.gemm->depth) / parts;
     if (side % block == 0) continue;
     return DivisionProblem{
         "strategy.tensor",
-        fmt::format("{} tensor-parallel devices have {} {} of layer '{}' each, which blocks of {} do not divide",
-                    tensor, side, by_columns ? "outputs" : "inputs", layer.name, block)};
+        fmt::format("{} tensor-parallel devices have {} {} of layer '{}' each, which blocks of {} do not divide", parts,
+                    side, by_columns ? "outputs" : "inputs", layer.name, block)};
   }
   return std::nullopt;
 }
@@ -89,7 +90,7 @@ std::optional<DivisionProblem> block_problem(const LayersSettings& layers, int t
 std::optional<DivisionProblem> computed_division_problem(const LayersSettings& layers, const ParallelOptions& options) {
   const Model& model = layers.model;
   if (auto problem = tied_table_problem(model, options)) return problem;
-  if (auto problem = block_problem(layers, options.tensor)) return problem;
+  if (auto problem = block_problem(layers, options)) return problem;
   const std::vector<LayerFlow> flows = flow_of(model);
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const auto unless_divisible = [&](std::int64_t count, const char* what) -> std::optional<DivisionProblem> {
@@ -147,7 +148,7 @@ FirstValues ComputedModel::first_values(std::size_t layer, const StagePart& part
 FirstValues ComputedModel::weights(std::size_t layer, const StagePart& part) const {
   const Layer& whole = layers_.model.layers[layer];
   const FirstValues all = weight_values(layer);
-  const int parts = part.division.tensor, mine = part.tensor_part;
+  const int parts = part.division.parts_of(whole), mine = part.tensor_part % parts;
   if (whole.embedding) {
     const std::int64_t columns = whole.embedding->columns, words = flows_[layer].words;
     const Range my_words = part_of(words, parts, mine);

@@ -68,7 +68,7 @@ Tensor ComputedStage::as_rows(const Tensor& matrix, int producer, const Pass& pa
   const std::int64_t columns = output_columns(part);
   const bool is_summed = state_.part().division.divides_rows && sums_output(part);
   const std::int64_t elements =
-      pass.examples * part.output_elements() / (is_summed ? state_.part().division.tensor : 1);
+      pass.examples * part.output_elements() / (is_summed ? state_.part().division.parts_of(part) : 1);
   return matrix.view(0, {elements / columns, columns});
 }
 

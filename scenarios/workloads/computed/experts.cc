@@ -20,7 +20,8 @@ std::int64_t experts_of(const StageState& state, std::size_t dispatch) {
 // With sequence parallelism, devices that have parts of the experts' weights gather their rows.
 std::int64_t gathering_devices(const StageState& state, std::size_t dispatch) {
   const LayerDivision& division = state.part().division;
-  return division.divides_rows && state.whole(dispatch + 1).divided_by() != Layer::Split::none ? division.tensor : 1;
+  const Layer& experts = state.whole(dispatch + 1);
+  return division.divides_rows && experts.divided_by() != Layer::Split::none ? division.parts_of(experts) : 1;
 }
 
 ExpertRows::ExpertRows(StageState& state, std::size_t dispatch, int number, std::int64_t columns)

@@ -103,14 +103,13 @@ std::vector<std::size_t> stages_of_equal_cost(const Model& model, int stages) {
 // Devices that divide experts are neighbours, but for the tensor-parallel ones between them.
 int groups_of_experts(const ParallelOptions& options) {
   if (options.joined == 0) return 1;
-  const int between = options.has_whole_experts() ? 1 : options.tensor;
-  const int groups = (options.expert * between + options.joined - 1) / options.joined;
+  const int groups = (options.expert * options.expert_parts() + options.joined - 1) / options.joined;
   return std::min(groups, options.expert);
 }
 
 }  // namespace
 
-std::optional<std::string> tensor_problem(const Model& model, int devices) {
+std::optional<std::string> tensor_problem(const Model& model, int devices, int of_experts) {
   if (devices == 1) return std::nullopt;
   const auto is_split = [](const Layer& layer) { return layer.split != LayerSplit::none; };
   if (std::none_of(model.layers.begin(), model.layers.end(), is_split)) {
@@ -121,7 +120,8 @@ std::optional<std::string> tensor_problem(const Model& model, int devices) {
   for (const bool heads : {true, false}) {
     for (const Layer& layer : model.layers) {
       if ((layer.divided_by() == LayerSplit::count) != heads) continue;
-      if (auto problem = split_problem(layer, devices, model.divides_unevenly)) return problem;
+      const int parts = of_experts > 0 && has_experts(layer) ? of_experts : devices;
+      if (auto problem = split_problem(layer, parts, model.divides_unevenly)) return problem;
     }
   }
   return std::nullopt;
@@ -230,6 +230,7 @@ LayerDivision layer_division(const TrainingSettings& settings, const ParallelOpt
   return {.context = options.context,
           .expert = options.expert,
           .tensor = options.tensor,
+          .expert_tensor = options.expert_parts(),
           .context_exchange = options.context_exchange,
           .experts = settings.experts,
           .expert_groups = groups_of_experts(options),
@@ -238,12 +239,16 @@ LayerDivision layer_division(const TrainingSettings& settings, const ParallelOpt
 
 Layer divided_layer(const Layer& layer, const LayerDivision& division, int tensor_part) {
   const bool by_heads = division.context_exchange == ContextExchange::all_to_all && key_elements(layer) > 0;
-  const Layer of_context =
-      by_heads ? layer_of_heads(layer, division.context) : layer_of_tokens(layer, division.context);
+  const int parts = division.parts_of(layer);
+  const bool is_split = layer.divided_by() != LayerSplit::none;
+  Layer of_tokens = by_heads ? layer_of_heads(layer, division.context) : layer_of_tokens(layer, division.context);
+  if (division.divides_rows && is_of_experts(layer)) {  // a device sends its own rows, and gathers those of its parts
+    of_tokens = layer_of_tokens(of_tokens, is_split ? division.tensor / parts : division.tensor);
+  }
   const Layer part =
-      layer_part(layer_of_experts(of_context, division.experts, division.expert), division.tensor, tensor_part);
-  const bool is_whole = part.divided_by() == LayerSplit::none && division.divides_rows;
-  return is_whole ? rows_of_whole_layer(part, division.tensor) : part;
+      layer_part(layer_of_experts(of_tokens, division.experts, division.expert), parts, tensor_part % parts);
+  const bool is_on_rows = division.divides_rows && !is_split && !is_of_experts(layer);
+  return is_on_rows ? rows_of_whole_layer(part, division.tensor) : part;
 }
 
 bool dispatches_tokens(const std::vector<Layer>& layers, std::size_t index) {

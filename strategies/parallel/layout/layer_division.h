@@ -17,7 +17,8 @@ namespace tandem {
 
 // Return why the model's layers cannot be divided among this number of devices or stages, for messages; nothing where
 // they can.
-std::optional<std::string> tensor_problem(const Model& model, int devices);
+// `of_experts`: those of the devices that divide each expert; 0: all.
+std::optional<std::string> tensor_problem(const Model& model, int devices, int of_experts = 0);
 std::optional<std::string> stage_problem(const Model& model, int stages, const std::vector<int>& stage_blocks = {});
 // Does the same for the rows that sequence parallelism divides, in each of `context` parts of the sequences.
 std::optional<std::string> sequence_problem(const Model& model, int devices, int context = 1);
@@ -53,10 +54,14 @@ Layer layer_of_experts(const Layer& layer, const ExpertSettings& settings, int p
 // How a mesh divides a layer: its tokens, experts and sides, and with sequence parallelism the rows of whole layers.
 struct LayerDivision {
   int context = 1, expert = 1, tensor = 1;
+  int expert_tensor = 1;  // devices that divide each expert
   ContextExchange context_exchange = ContextExchange::all_gather;
   ExpertSettings experts{};
   int expert_groups = 1;      // of the devices that divide experts, with a network among the groups only
   bool divides_rows = false;  // sequence parallelism over the tensor-parallel devices
+
+  // Returns how many neighbours along tensor divide a layer, or a part of it.
+  int parts_of(const Layer& layer) const { return is_of_experts(layer) ? expert_tensor : tensor; }
 };
 LayerDivision layer_division(const TrainingSettings& settings, const ParallelOptions& options);
 // Divides a layer in all these ways, for one of the tensor-parallel devices.

@@ -58,6 +58,7 @@ MeshGroups MeshLayout::groups_of(int rank) {
                     .context = options_.context > 1 ? neighbours(options_.context) : nullptr,
                     .experts = options_.expert > 1 ? group(experts_of(rank)) : nullptr,
                     .activations = &mesh_.communicator(rank, kPipeline)};
+  groups.expert_tensor = parts_of_expert(rank, *groups.tensor);
   groups.gradients = groups.activations;
   const int place = mesh_.coordinate(rank, kPipeline), mine = options_.stage_of(place, 0);
   // Two devices that share two stages make the groups of these in one order.
@@ -71,13 +72,23 @@ MeshGroups MeshLayout::groups_of(int rank) {
   return groups;
 }
 
-// Returns the devices that have experts at the same stage, each of them after those with smaller ranks.
+// Returns the neighbours along tensor that divide each expert with this one.
+GroupCollectives* MeshLayout::parts_of_expert(int rank, GroupCollectives& tensor) {
+  const int parts = options_.expert_parts();
+  if (parts == options_.tensor) return &tensor;
+  if (parts == 1) return nullptr;
+  std::vector<int> ranks(static_cast<std::size_t>(parts));
+  std::iota(ranks.begin(), ranks.end(), rank - mesh_.coordinate(rank, kTensor) % parts);
+  return group(ranks);
+}
+
+// Returns the devices of a stage that have the same part of their experts, each of them after those with smaller ranks.
 std::vector<int> MeshLayout::devices_with_experts(const std::vector<int>& replicas) const {
-  if (!options_.has_whole_experts()) return replicas;
+  const int parts = options_.expert_parts();
   std::vector<int> devices;
   for (const int replica : replicas) {
-    const int first = replica - mesh_.coordinate(replica, kTensor);
-    for (int i = 0; i < options_.tensor; ++i) devices.push_back(first + i);
+    const int place = mesh_.coordinate(replica, kTensor), first = replica - place + place % parts;
+    for (int i = 0; i < options_.tensor; i += parts) devices.push_back(first + i);
   }
   return devices;
 }

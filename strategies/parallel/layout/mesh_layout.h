@@ -1,7 +1,8 @@
 // The devices of a job as a mesh pipeline x data x context x tensor, and what each of this worker's devices needs to
 // know about it. Tensor-parallel devices have neighbouring ranks; those of one sequence are further apart, then
-// data-parallel ones, and pipeline stages furthest. Devices that divide experts are neighbours along data x context or,
-// with whole experts, along data x context x tensor.
+// data-parallel ones, and pipeline stages furthest. Devices that divide experts are neighbours along data x context.
+// Where only some neighbours along tensor divide each expert, groups of these are neighbours along data x context x
+// tensor, and devices with the same place in such groups divide the experts.
 #pragma once
 
 #include <map>
@@ -26,8 +27,9 @@ struct MeshGroups {
   GroupCollectives* copies = nullptr;
   GroupCollectives* tensor = nullptr;
   GroupCollectives* context = nullptr;
-  GroupCollectives* experts = nullptr;      // those that divide the experts
-  GroupCollectives* expert_data = nullptr;  // those that have the same experts
+  GroupCollectives* experts = nullptr;        // those that divide the experts
+  GroupCollectives* expert_tensor = nullptr;  // those that divide each expert; null where each device has whole ones
+  GroupCollectives* expert_data = nullptr;    // those that have the same parts of experts
   // Communicators of the pipeline's devices. With several stages on each device, activations and gradients may go in
   // the same direction between two devices; gradients then have a communicator of their own, in the opposite order.
   Communicator* activations = nullptr;
@@ -56,6 +58,7 @@ class MeshLayout {
   GroupCollectives* group(Communicator& communicator);
   GroupCollectives* group(const std::vector<int>& ranks);
   MeshGroups groups_of(int rank);
+  GroupCollectives* parts_of_expert(int rank, GroupCollectives& tensor);
   std::vector<int> replicas_of(int rank, int stage) const;
   std::vector<int> devices_with_experts(const std::vector<int>& replicas) const;
   int place_with_experts(int rank) const;

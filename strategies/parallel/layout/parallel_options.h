@@ -30,7 +30,7 @@ struct ParallelOptions {
   int context = 1;                         // devices that divide the tokens of each sequence of a replica
   ContextExchange context_exchange = ContextExchange::all_gather;
   int expert = 1;                   // devices of a stage that divide the experts of a layer
-  int expert_tensor = 0;            // devices that divide each expert: 1, or 0: as many as other layers (tensor)
+  int expert_tensor = 0;            // devices that divide each expert, a divisor of tensor; 0: all of tensor
   int per_worker = 1;               // devices of a worker, whose ranks are neighbours
   int joined = 0;                   // neighbours that need no network among them; 0: all devices
   int micro_batches = 1;            // parts of a replica's batch, which go through the pipeline one by one
@@ -69,15 +69,15 @@ struct ParallelOptions {
   int key_parts() const { return context_exchange == ContextExchange::all_to_all ? 1 : context; }
   int micro_batches_of_chunk() const { return micro_batches / ways(); }
   int replicas() const { return data * context * ways(); }  // devices with the same parameters
-  // With whole experts, tensor-parallel devices are among those that divide experts, and among those with the same.
-  bool has_whole_experts() const { return expert_tensor == 1 && tensor > 1; }
+  // Neighbours along tensor that divide each expert. Where they are fewer than those of other layers, groups of them
+  // are among those that divide the experts, and among those with the same.
+  int expert_parts() const { return expert_tensor == 0 ? tensor : expert_tensor; }
   // Whether the devices that have the same experts are others than those that have the same other layers.
-  bool has_groups_of_experts() const { return expert > 1 || has_whole_experts(); }
-  int devices_with_experts() const { return data * context * (has_whole_experts() ? tensor : 1); }
+  bool has_groups_of_experts() const { return expert > 1 || expert_parts() < tensor; }
+  // The devices of a stage that have the same part of each of their experts.
+  int devices_with_experts() const { return data * context * tensor / expert_parts(); }
   // Returns the place of a device among these, `place` along data x context.
-  int place_with_experts(int place, int tensor_place) const {
-    return has_whole_experts() ? place * tensor + tensor_place : place;
-  }
+  int place_with_experts(int place, int tensor_place) const { return (place * tensor + tensor_place) / expert_parts(); }
   std::int64_t devices() const { return std::int64_t{data} * context * tensor * pipeline; }
 };
 

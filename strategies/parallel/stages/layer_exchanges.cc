@@ -61,7 +61,8 @@ LayerExchanges layer_exchanges(const std::vector<Layer>& layers, std::size_t ind
   LayerExchanges exchanges{.with_input_gradient = has_parameters_before(layers, index)};
   const std::int64_t inputs = part.gemm ? examples * part.gemm->rows * part.gemm->depth : 0;
   const std::int64_t outputs = examples * part.output_elements();
-  if (division.tensor > 1) {
+  const int parts = division.parts_of(part);
+  if (parts > 1) {
     if (sums_output(part)) exchanges.summed_output = outputs;
     if (exchanges.with_input_gradient && sums_input_gradient(layers, index)) exchanges.summed_gradient = inputs;
     if (divides_loss(part)) exchanges.loss_rows = examples * part.gemm->rows;
@@ -85,12 +86,12 @@ LayerExchanges layer_exchanges(const std::vector<Layer>& layers, std::size_t ind
   if (division.expert == 1) return exchanges;
   // Parts of whole experts have the device's rows already.
   const bool gathers_rows = division.divides_rows && part.divided_by() != Layer::Split::none;
-  const std::int64_t parts = gathers_rows ? division.tensor : 1;
+  const std::int64_t row_parts = gathers_rows ? parts : 1;
   if (dispatches_tokens(layers, index)) {
-    exchanges.dispatched = exchanged_with_experts(inputs / parts, routing_from(layers, index, -1), division);
+    exchanges.dispatched = exchanged_with_experts(inputs / row_parts, routing_from(layers, index, -1), division);
   }
   if (combines_tokens(layers, index)) {
-    exchanges.combined = exchanged_with_experts(outputs / parts, routing_from(layers, index, 1), division);
+    exchanges.combined = exchanged_with_experts(outputs / row_parts, routing_from(layers, index, 1), division);
   }
   return exchanges;
 }

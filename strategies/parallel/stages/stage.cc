@@ -50,8 +50,13 @@ Stage::Stage(const MeshMember& member, const TrainableModel& model, const Parall
       options.joined == 0 || options.joined % options.tensor == 0;  // nobody is beyond a network
   if (overlaps_products() && has_copy_engines && member.groups.tensor != nullptr)
     member.groups.tensor->communicator().set_gathers_by_copy_engines();
+  if (overlaps_products() && has_copy_engines && member.groups.expert_tensor != nullptr)
+    member.groups.expert_tensor->communicator().set_gathers_by_copy_engines();
   make_parts();
-  if (of_rows_ > 0 && model.has_values()) row_sums_ = device_.allocate(settings_.parameter_type(), {of_rows_});
+  for (RowSums* const sums : {&row_sums_, &expert_row_sums_}) {
+    if (sums->count == 0 || !model.has_values()) continue;
+    sums->packed = device_.allocate(settings_.parameter_type(), {sums->count});
+  }
   for (int i = 0; i < options.micro_batches_of_chunk(); ++i) make_exchanges(pass(i).examples);
   const auto element_bytes = static_cast<std::int64_t>(size_of(settings_.parameter_type()));
   GradientBuckets buckets(parts_, of_experts_,
@@ -76,6 +81,15 @@ Stage::Stage(const MeshMember& member, const TrainableModel& model, const Parall
   open_channels();
 }
 
+// Those that divide the layer's sides with this one.
+GroupCollectives* Stage::devices_that_divide(std::size_t layer) const {
+  return of_experts_[layer] ? member_.groups.expert_tensor : member_.groups.tensor;
+}
+
+Stage::RowSums& Stage::row_sums_of(std::size_t layer) {
+  return of_experts_[layer] && division_.expert_tensor < division_.tensor ? expert_row_sums_ : row_sums_;
+}
+
 void Stage::make_parts() {
   for (std::int64_t i = layers_.first; i < layers_.first + layers_.count; ++i) {
     const Layer& layer = all_layers()[static_cast<std::size_t>(i)];
@@ -83,14 +97,14 @@ void Stage::make_parts() {
     const Layer whole = layer_of_tokens(layer, options_.context);
     const bool has_own_rows = sums_output(part) || part.output_elements() < whole.output_elements();
     const bool is_of_experts = options_.has_groups_of_experts() && has_experts(layer);
-    const bool is_summed_among_others = is_of_experts && part.is_whole;
-    const bool sums_rows = division_.divides_rows && has_own_rows && !is_summed_among_others;
+    const bool has_parts = division_.parts_of(layer) > 1;  // else all that have it are in its group of gradients
+    const bool sums_rows = division_.divides_rows && has_own_rows && has_parts;
     own_rows_.push_back(sums_rows ? parameters_of_rows(part) : 0);
-    if (options_.tensor > 1) own_rows_.back() += summed_adapter_parameters(part, division_.divides_rows);
-    of_rows_ += own_rows_.back();
+    if (has_parts) own_rows_.back() += summed_adapter_parameters(part, division_.divides_rows);
     owned_ += part.parameters();
     parts_.push_back(part);
     of_experts_.push_back(is_of_experts);
+    row_sums_of(parts_.size() - 1).count += own_rows_.back();
   }
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const bool is_new = i == 0 || parts_[i].block != parts_[i - 1].block;
@@ -166,7 +180,8 @@ void Stage::open_offload(Device& host) {
   if (settings_.offload.optimizer > 0) parameters_->update_on(host, settings_.offload.optimizer);
   if (settings_.offload.blocks == 0) return;
   const std::vector<std::int64_t> kept =
-      model_.kept_bytes(parts_, division_.divides_rows ? options_.tensor : 1, options_.key_parts());
+      model_.kept_bytes(parts_, division_.divides_rows ? options_.tensor : 1,
+                        division_.divides_rows ? division_.expert_tensor : 1, options_.key_parts());
   if (kept.empty()) return;
   offload_.emplace(device_, host, offload_segments(parts_, settings_.offload.blocks), kept, pass(0).examples, live_);
 }
@@ -208,7 +223,8 @@ void Stage::launch(Work work, std::size_t layer, const Pass& pass) const {
 }
 
 void Stage::exchange(Exchange exchange, std::size_t layer, const Pass& pass, Stream& stream) const {
-  issue(exchange, member_.groups, division_.divides_rows, computation_->operands(exchange, layer, pass), stream);
+  issue(exchange, member_.groups, devices_that_divide(layer), division_.divides_rows,
+        computation_->operands(exchange, layer, pass), stream);
 }
 
 // Real values arrive before they are used, and leave after they were computed.

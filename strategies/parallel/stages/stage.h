@@ -140,7 +140,14 @@ class Stage final {
   void gradients_beside_exchanges(std::size_t layer, const Pass& pass) const;
   void gradients_of_attention(std::size_t layer, const Pass& pass) const;
   void compute_again_before(std::size_t layer, Progress& progress);
-  void reduce_gradients_of_rows();
+  GroupCollectives* devices_that_divide(std::size_t layer) const;
+  // Gradients of parameters that the devices of a group sum after the passes.
+  struct RowSums {
+    std::int64_t count = 0;
+    Tensor packed{};  // with real values
+  };
+  RowSums& row_sums_of(std::size_t layer);
+  void reduce_gradients_of_rows(const RowSums& sums, GroupCollectives* group);
   void sum_gradients_of_rows(std::size_t layer) const;
 
   Device& device_;
@@ -165,10 +172,10 @@ class Stage final {
   std::int64_t owned_ = 0;   // parameters of the layers
   std::int64_t tied_ = 0;    // parameters of the last stage's copy of the embedding, before the others
   std::int64_t shared_ = 0;  // elements that the two ends sum
-  // Parameters whose gradients the tensor-parallel devices sum after the passes: the last ones of each layer, and all.
+  // Parameters whose gradients the devices that divide a layer sum after the passes: the last ones of each layer, all
+  // of them, and those of experts that fewer devices divide.
   std::vector<std::int64_t> own_rows_;
-  std::int64_t of_rows_ = 0;
-  Tensor row_sums_{};
+  RowSums row_sums_{}, expert_row_sums_{};
   std::unique_ptr<StageParameters> parameters_{};
   StageChannels channels_{};
   std::shared_ptr<StageJoint> before_{}, after_{};  // where that stage is on this device

@@ -239,21 +239,21 @@ void Stage::reduce() {
 }
 
 // Sums the gradients of norms and biases, which have seen only the device's rows.
-void Stage::reduce_gradients_of_rows() {
-  if (of_rows_ == 0) return;
+void Stage::reduce_gradients_of_rows(const RowSums& sums, GroupCollectives* group) {
+  if (sums.count == 0) return;
   parameters_->wait_until_reduced();
-  if (!model_.has_values()) return member_.groups.tensor->all_reduce(parameters_->gradients(0, of_rows_), compute());
+  if (!model_.has_values()) return group->all_reduce(parameters_->gradients(0, sums.count), compute());
   std::vector<Tensor> gradients, packed;
   std::int64_t first = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (own_rows_[i] == 0) continue;
+    if (own_rows_[i] == 0 || &row_sums_of(i) != &sums) continue;
     const std::int64_t end = parameters_->first_of(i) + parts_[i].parameters();
     gradients.push_back(parameters_->gradients(end - own_rows_[i], own_rows_[i]));
-    packed.push_back(row_sums_.flat_slice(first, own_rows_[i]));
+    packed.push_back(sums.packed.flat_slice(first, own_rows_[i]));
     first += own_rows_[i];
   }
   compute().launch(op::copy_many(packed, gradients));
-  member_.groups.tensor->all_reduce(row_sums_, compute());
+  group->all_reduce(sums.packed, compute());
   compute().launch(op::copy_many(gradients, packed));
 }
 
@@ -261,11 +261,14 @@ void Stage::reduce_gradients_of_rows() {
 void Stage::sum_gradients_of_rows(std::size_t layer) const {
   if (own_rows_[layer] == 0) return;
   const std::int64_t end = parameters_->first_of(layer) + parts_[layer].parameters();
-  member_.groups.tensor->all_reduce(parameters_->gradients(end - own_rows_[layer], own_rows_[layer]), compute());
+  devices_that_divide(layer)->all_reduce(parameters_->gradients(end - own_rows_[layer], own_rows_[layer]), compute());
 }
 
 void Stage::update() {
-  if (!parameters_->sums_every_pass()) reduce_gradients_of_rows();
+  if (!parameters_->sums_every_pass()) {
+    reduce_gradients_of_rows(row_sums_, member_.groups.tensor);
+    reduce_gradients_of_rows(expert_row_sums_, member_.groups.expert_tensor);
+  }
   parameters_->update(*computation_);
 }
 

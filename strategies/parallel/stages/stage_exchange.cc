@@ -4,17 +4,17 @@
 
 namespace tandem {
 
-void issue(Exchange exchange, const MeshGroups& groups, bool divides_rows, const Exchanged& tensors, Stream& stream) {
+void issue(Exchange exchange, const MeshGroups& groups, GroupCollectives* tensor, bool divides_rows,
+           const Exchanged& tensors, Stream& stream) {
   const auto& [whole, part] = tensors;
   switch (exchange) {
     case Exchange::input:
     case Exchange::input_again:
     case Exchange::output_gradient:
-      return groups.tensor->all_gather(whole, part, stream);
+      return tensor->all_gather(whole, part, stream);
     case Exchange::output:
     case Exchange::input_gradient:
-      return divides_rows ? groups.tensor->reduce_scatter(part, whole, stream)
-                          : groups.tensor->all_reduce(whole, stream);
+      return divides_rows ? tensor->reduce_scatter(part, whole, stream) : tensor->all_reduce(whole, stream);
     case Exchange::tokens_to_experts:
     case Exchange::tokens_from_experts:
     case Exchange::gradients_to_experts:
@@ -36,10 +36,10 @@ void issue(Exchange exchange, const MeshGroups& groups, bool divides_rows, const
     case Exchange::piece_and_sums:
       TANDEM_UNREACHABLE("pieces go from device to device");
     case Exchange::loss_maxima:
-      return groups.tensor->all_reduce(whole, stream, Reduction::maximum);
+      return tensor->all_reduce(whole, stream, Reduction::maximum);
     case Exchange::loss_sums:
     case Exchange::loss_targets:
-      return groups.tensor->all_reduce(whole, stream);
+      return tensor->all_reduce(whole, stream);
   }
   TANDEM_UNREACHABLE("an exchange");
 }

@@ -9,7 +9,8 @@
 
 namespace tandem {
 
-// Issues an exchange to a stream. `divides_rows`: sequence parallelism.
-void issue(Exchange exchange, const MeshGroups& groups, bool divides_rows, const Exchanged& tensors, Stream& stream);
+// Issues an exchange to a stream. `tensor`: the devices that divide the layer. `divides_rows`: sequence parallelism.
+void issue(Exchange exchange, const MeshGroups& groups, GroupCollectives* tensor, bool divides_rows,
+           const Exchanged& tensors, Stream& stream);
 
 }  // namespace tandem

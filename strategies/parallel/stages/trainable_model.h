@@ -36,9 +36,9 @@ class TrainableModel {
   virtual FirstValues first_values(std::size_t layer, const StagePart& part) const = 0;
 
   // Returns the bytes that one example's forward pass keeps for its backward pass up to each of some layers, itself
-  // included; empty where that is not known. `row_parts` and `key_parts` as DeviceShare has them.
+  // included; empty where that is not known. The parts as DeviceShare has them.
   virtual std::vector<std::int64_t> kept_bytes(std::span<const Layer> /*layers*/, int /*row_parts*/,
-                                               int /*key_parts*/) const {
+                                               int /*expert_row_parts*/, int /*key_parts*/) const {
     return {};
   }
 

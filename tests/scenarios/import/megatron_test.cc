@@ -191,6 +191,8 @@ TEST_F(Megatron, ExpertsSayHowManyMachinesThereAre) {
   const std::string by_two = "--expert-model-parallel-size 16 --tensor-model-parallel-size 2 --sequence-parallel ";
   EXPECT_EQ(workers(by_two), 4);
   EXPECT_EQ(workers(by_two + "--expert-tensor-parallel-size 1"), 2);
+  const std::string by_four = "--expert-model-parallel-size 16 --tensor-model-parallel-size 4 --sequence-parallel ";
+  EXPECT_EQ(workers(by_four + "--expert-tensor-parallel-size 2"), 4);
   EXPECT_EQ(workers("--expert-model-parallel-size 16 --context-parallel-size 4 --pipeline-model-parallel-size 2"), 4);
 }
 
@@ -216,14 +218,19 @@ TEST_F(Megatron, RowsReachExpertsAsTheDispatcherSaysIt) {
   EXPECT_FALSE(job(text).overlaps_experts);
   EXPECT_TRUE(job(text + "--overlap-moe-expert-parallel-comm").overlaps_experts);
   const std::string by_two = text + "--tensor-model-parallel-size 2 --sequence-parallel ";
-  EXPECT_FALSE(job(by_two).keeps_experts_whole);
-  EXPECT_FALSE(job(by_two + "--expert-tensor-parallel-size 2").keeps_experts_whole);
+  EXPECT_EQ(job(by_two).expert_tensor, 0);
+  EXPECT_EQ(job(by_two + "--expert-tensor-parallel-size 2").expert_tensor, 0);
   EXPECT_EQ(scenario(by_two + "--expert-tensor-parallel-size 1").strategy.mesh.expert_tensor, 1);
   EXPECT_TRUE(job(by_two + "--expert-tensor-parallel-size 1").left_out.empty());
   EXPECT_THAT(job(text + "--tensor-model-parallel-size 2 --expert-tensor-parallel-size 1").left_out,
               testing::Contains(HasSubstr("devices have no tokens of their own")));
-  EXPECT_THAT(job(text + "--tensor-model-parallel-size 4 --sequence-parallel --expert-tensor-parallel-size 2").left_out,
-              testing::Contains("--expert-tensor-parallel-size 2: experts are divided as the other layers are"));
+  const std::string by_four =
+      text + "--tensor-model-parallel-size 4 --sequence-parallel --expert-tensor-parallel-size ";
+  EXPECT_EQ(scenario(by_four + "2").strategy.mesh.expert_tensor, 2);
+  EXPECT_TRUE(job(by_four + "2").left_out.empty());
+  EXPECT_THAT(job(by_four + "8").left_out,
+              testing::Contains("--expert-tensor-parallel-size 8: experts are divided as the other layers are; it does "
+                                "not divide --tensor-model-parallel-size 4"));
   EXPECT_THAT(job(text + "--moe-token-dispatcher-type allgather").left_out,
               testing::Contains(HasSubstr("tokens go to experts by all-to-all")));
   EXPECT_EQ(problem("x " + text + "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend other"),
