@@ -58,39 +58,36 @@ TEST_F(Megatron, FlagsThatAreNotModelledAreListed) {
                                                       "--strange-flag 3: not known here; what it changes is left out"));
 }
 
+std::string small_job(const std::string& flags) {
+  return "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 32 --num-attention-heads 4 "
+         "--seq-length 64 --max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
+         "--bf16 " +
+         flags + "\n";
+}
+
 TEST_F(Megatron, WhatIsKeptOnTheHostIsRead) {
-  const auto text = [](const std::string& flags) {
-    return "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 32 --num-attention-heads 4 "
-           "--seq-length 64 --max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
-           "--bf16 " +
-           flags + "\n";
-  };
   const auto offload = [&](const std::string& flags) {
-    return std::get<LayersSettings>(scenario(text(flags)).workload.kind).offload;
+    return std::get<LayersSettings>(scenario(small_job(flags)).workload.kind).offload;
   };
   EXPECT_FALSE(offload("").any());
   EXPECT_FALSE(offload("--cpu-offloading-num-layers 2").any()) << "without --cpu-offloading";
   EXPECT_EQ(offload("--cpu-offloading --cpu-offloading-num-layers 2").blocks, 2);
   EXPECT_EQ(offload("--optimizer-cpu-offload").optimizer, 1);
   EXPECT_EQ(offload("--optimizer-cpu-offload --optimizer-offload-fraction 0.25").optimizer, 0.25);
-  EXPECT_TRUE(job(text("--cpu-offloading --cpu-offloading-num-layers 2 --optimizer-cpu-offload")).left_out.empty());
-  EXPECT_THAT(job(text("--cpu-offloading --cpu-offloading-weights")).left_out,
+  EXPECT_TRUE(
+      job(small_job("--cpu-offloading --cpu-offloading-num-layers 2 --optimizer-cpu-offload")).left_out.empty());
+  EXPECT_THAT(job(small_job("--cpu-offloading --cpu-offloading-weights")).left_out,
               testing::ElementsAre("--cpu-offloading-weights: weights stay on the device"));
-  EXPECT_THAT(job(text("--optimizer-cpu-offload --use-megatron-fsdp --data-parallel-sharding-strategy "
-                       "optim_grads_params"))
+  EXPECT_THAT(job(small_job("--optimizer-cpu-offload --use-megatron-fsdp --data-parallel-sharding-strategy "
+                            "optim_grads_params"))
                   .left_out,
               testing::Contains(HasSubstr("on pieces of parameters")));
-  EXPECT_THAT(problem(text("--optimizer-cpu-offload --optimizer-offload-fraction 2")),
+  EXPECT_THAT(problem(small_job("--optimizer-cpu-offload --optimizer-offload-fraction 2")),
               HasSubstr("--optimizer-offload-fraction: must be a share from 0 to 1"));
 }
 
 TEST_F(Megatron, MomentsHaveTheTypesOfThePrecisionAwareOptimizer) {
-  const auto text = [](const std::string& flags) {
-    return "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 32 --num-attention-heads 4 "
-           "--seq-length 64 --max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
-           "--bf16 --use-distributed-optimizer " +
-           flags + "\n";
-  };
+  const auto text = [](const std::string& flags) { return small_job("--use-distributed-optimizer " + flags); };
   const std::string aware = "--use-precision-aware-optimizer ";
   const auto moments = [&](const std::string& flags) { return job(text(flags)).moments; };
   EXPECT_EQ(moments(""), "");
@@ -117,13 +114,7 @@ TEST_F(Megatron, MomentsHaveTheTypesOfThePrecisionAwareOptimizer) {
 }
 
 TEST_F(Megatron, WhatIsComputedAgainAndWhatIsShardedAreRead) {
-  const auto with = [&](const std::string& flags) {
-    return job(
-        "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 32 --num-attention-heads 4 "
-        "--seq-length 64 --max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
-        "--bf16 " +
-        flags + "\n");
-  };
+  const auto with = [&](const std::string& flags) { return job(small_job(flags)); };
   const auto again = [&](const std::string& flags) { return with(flags).recompute; };
   EXPECT_EQ(again(""), "");
   EXPECT_EQ(again("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"), "true");
