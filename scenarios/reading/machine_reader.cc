@@ -131,7 +131,7 @@ void read_reserved(const YamlReader& map, DeviceSettings& devices) {
   const YamlReader bytes = map.optional("bytes"), share = map.optional("share");
   devices.reserved_bytes = static_cast<std::int64_t>(bytes.quantity(Dimension::bytes, {.most = kMostBytes}));
   devices.reserved_share = share.number({.above = 0, .most = 1});
-  if (map.is_map() && !bytes && !share) map.error("needs bytes, share or both");
+  if (map.is_map() && map.has_only({"bytes", "share"}) && !bytes && !share) map.error("needs bytes, share or both");
 }
 
 void read_devices(const YamlReader& map, Scenario& scenario) {

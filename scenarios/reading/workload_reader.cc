@@ -126,7 +126,8 @@ void read_offload(const YamlReader& map, LayersSettings& layers) {
   const YamlReader blocks = map.optional("activations"), optimizer = map.optional("optimizer");
   layers.offload.blocks = blocks.integer(1, kMostOffloaded, 0);
   layers.offload.optimizer = optimizer.number({.above = 0, .most = 1});
-  if (map.is_map() && !blocks && !optimizer) map.error("needs activations, optimizer or both");
+  const bool is_empty = map.is_map() && map.has_only({"activations", "optimizer"}) && !blocks && !optimizer;
+  if (is_empty) map.error("needs activations, optimizer or both");
 }
 
 // Sides that blocks must divide are those of weights; rows are filled up with zeros, which change no scale.
@@ -176,7 +177,8 @@ void read_moments(const YamlReader& value, LayersSettings& layers) {
   }
   const YamlReader first = value.optional("first"), second = value.optional("second");
   layers.moments = {.first = type(first), .second = type(second)};
-  if (!first && !second) value.error("needs a type for all moments, or first, second or both");
+  const bool is_empty = value.has_only({"first", "second"}) && !first && !second;
+  if (is_empty) value.error("needs a type for all moments, or first, second or both");
   if (second && moments_of(layers.optimizer) == 1) second.error("optimizer momentum keeps one moment, the first");
 }
 
@@ -184,7 +186,9 @@ void read_precision(const YamlReader& map, LayersSettings& layers) {
   if (!map) return;
   const YamlReader compute = map.optional("compute"), moments = map.optional("moments");
   read_moments(moments, layers);
+  const bool has_others = !map.has_only({"compute", "moments", "recipe", "gather"});
   if (!compute) {
+    if (has_others) return;
     for (const char* key : {"recipe", "gather"}) {
       if (map.has(key)) return map.optional(key).error("is for operands that are quantised (compute)");
     }

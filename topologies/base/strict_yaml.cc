@@ -186,6 +186,13 @@ bool YamlReader::has(std::string_view key) const {
   return find(key) != nullptr;
 }
 
+bool YamlReader::has_only(const std::vector<std::string>& keys) const {
+  if (!is_map()) return true;
+  std::set<std::string, std::less<>>& asked = shared_->asked[node_];
+  asked.insert(keys.begin(), keys.end());
+  return std::ranges::all_of(node_->entries, [&](const YamlNode::Entry& entry) { return asked.contains(entry.key); });
+}
+
 std::vector<std::pair<std::string, YamlReader>> YamlReader::entries() const {
   std::vector<std::pair<std::string, YamlReader>> readers;
   if (!expect(YamlKind::map, "a map")) return readers;

@@ -158,6 +158,8 @@ class YamlReader {
   // Returns all entries of a map with free keys, in the order of the file.
   std::vector<std::pair<std::string, YamlReader>> entries() const;
   bool has(std::string_view key) const;  // asks without marking the key as known
+  // Marks these keys as known, and returns whether a map has no others; finish() reports those.
+  bool has_only(const std::vector<std::string>& keys) const;
   // Reports the keys nobody asked for in the maps read so far at or below this value.
   void finish() const;
 
