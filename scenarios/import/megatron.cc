@@ -60,6 +60,7 @@ class MegatronReader {
   MegatronJob read() {
     job_.assumed = flags_.notes;
     check_kind();
+    check_switches(flags_);
     read_sizes();
     read_blocks();
     read_parallel();

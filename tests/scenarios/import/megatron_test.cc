@@ -65,6 +65,24 @@ std::string small_job(const std::string& flags) {
          flags + "\n";
 }
 
+// argparse refuses what follows them, too. A variable that nobody set may hold flags.
+TEST_F(Megatron, SwitchesTakeNoValue) {
+  EXPECT_EQ(
+      problem(small_job("--moe-shared-expert-overlap 3")),
+      "job.sh:1:214: --moe-shared-expert-overlap: takes no value, or true or false in a configuration; found '3'");
+  EXPECT_THAT(problem(small_job("--sequence-parallel=1 --swiglu")), HasSubstr("--sequence-parallel: takes no value"));
+  EXPECT_THAT(problem(small_job("--mock-data /data/text")), HasSubstr("--mock-data: takes no value"));
+  EXPECT_TRUE(job(small_job("--tensor-model-parallel-size 2 --sequence-parallel $MORE")).sequence_parallel);
+  const auto is_f16 = [&](const std::string& value) {
+    return job("MODEL_ARGS:\n  --num-layers: 4\n  --hidden-size: 32\n  --num-attention-heads: 4\n  --seq-length: 64\n"
+               "  --vocab-size: 1000\n  --fp16: " +
+               value + "\n")
+               .dtype == "f16";
+  };
+  EXPECT_TRUE(is_f16("true"));
+  EXPECT_FALSE(is_f16("false"));
+}
+
 TEST_F(Megatron, WhatIsKeptOnTheHostIsRead) {
   const auto offload = [&](const std::string& flags) {
     return std::get<LayersSettings>(scenario(small_job(flags)).workload.kind).offload;
