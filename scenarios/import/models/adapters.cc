@@ -128,6 +128,24 @@ std::int64_t AdapterTargets::blocks() const {
   return count;
 }
 
+namespace {
+
+// Returns what precedes the names of the rows that a module may mean. A name without a path is that of all modules with
+// it; with one, a shared expert is in the path.
+std::vector<std::string_view> prefixes_of(const ModuleName& name) {
+  if (name.of_shared_expert) return {"shared_"};
+  if (name.of_experts) return {};
+  const bool is_everywhere = name.module.find('.') == std::string::npos;
+  return is_everywhere ? std::vector<std::string_view>{"", "shared_"} : std::vector<std::string_view>{""};
+}
+
+}  // namespace
+
+bool AdapterTargets::means_experts(const ModuleName& name, const JoinedRows& joined) const {
+  const auto is_expert = [&](std::string_view row) { return has_row(fmt::format("expert_{}", row)); };
+  return !name.of_shared_expert && std::ranges::any_of(joined, is_expert);
+}
+
 // Finds the items of a module; none for experts.
 std::optional<std::string> AdapterTargets::find(const ModuleName& name, std::string_view written,
                                                 std::vector<std::string>& items) const {
@@ -139,18 +157,20 @@ std::optional<std::string> AdapterTargets::find(const ModuleName& name, std::str
   const std::vector<JoinedRows> all_joined = joined_rows(architecture_);
   bool has_experts = false, is_apart = false;
   for (const JoinedRows& joined : rows_of_module(name, architecture_)) {
-    std::vector<std::string> rows;
-    for (const std::string_view row : joined) {
-      if (!name.of_experts && has_row(row)) rows.emplace_back(row);
-      has_experts = has_experts || has_row(fmt::format("expert_{}", row));
-    }
-    if (rows.empty()) continue;
-    const bool is_joined = std::ranges::count(all_joined, joined) > 0;
-    const bool is_whole = rows.size() == joined.size() || rows == std::vector<std::string>{"up"};
-    if (joined.size() == 1 || (is_joined && is_whole)) {
-      items.push_back(item_of(rows));
-    } else {
-      is_apart = true;
+    has_experts = has_experts || means_experts(name, joined);
+    for (const std::string_view prefix : prefixes_of(name)) {
+      std::vector<std::string> rows;
+      for (const std::string_view row : joined) {
+        if (std::string one = fmt::format("{}{}", prefix, row); has_row(one)) rows.push_back(std::move(one));
+      }
+      if (rows.empty()) continue;
+      const bool is_joined = std::ranges::count(all_joined, joined) > 0;
+      const bool is_whole = rows.size() == joined.size() || rows.front() == fmt::format("{}up", prefix);
+      if (joined.size() == 1 || (is_joined && is_whole)) {
+        items.push_back(item_of(rows));
+      } else {
+        is_apart = true;
+      }
     }
   }
   if (!has_experts && items.empty() && is_apart) {
@@ -172,8 +192,7 @@ std::optional<std::string> AdapterTargets::add(std::string_view written) {
   std::vector<std::string> items;
   if (auto problem = find(name, written, items)) return problem;
   for (const JoinedRows& joined : rows_of_module(name, architecture_)) {
-    const auto is_expert = [&](std::string_view row) { return has_row(fmt::format("expert_{}", row)); };
-    if (std::ranges::any_of(joined, is_expert)) of_experts_.emplace(written);
+    if (means_experts(name, joined)) of_experts_.emplace(written);
   }
   for (std::string& item : items) add_item(std::move(item), name.layer);
   return std::nullopt;
@@ -213,7 +232,11 @@ void AdapterTargets::add_all() {
 }
 
 std::string AdapterTargets::why_empty() const {
-  return of_experts_.empty() ? "names no layer" : "names only layers of experts, whose adapters are not modelled";
+  if (of_experts_.empty()) return "names no layer";
+  return fmt::format(
+      "{} {} of experts only, whose adapters are not modelled; name layers that all tokens use, too: those of "
+      "attention",
+      fmt::join(of_experts_, ", "), of_experts_.size() == 1 ? "is" : "are");
 }
 
 std::vector<std::string> AdapterTargets::layers() const {

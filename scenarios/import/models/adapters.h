@@ -55,6 +55,7 @@ class AdapterTargets {
 
   std::optional<std::string> find(const ModuleName& name, std::string_view written,
                                   std::vector<std::string>& items) const;
+  bool means_experts(const ModuleName& name, const JoinedRows& joined) const;
   std::int64_t blocks() const;
   void add_item(std::string layers, const std::optional<std::int64_t>& block);
 

@@ -14,6 +14,11 @@ bool is_list_of_layers(std::string_view name) {
   return std::ranges::count(kLists, name) > 0;
 }
 
+// As the modeling files of qwen2_moe, deepseek_v3 and hunyuan_v1_moe (huggingface/transformers) name it.
+bool is_shared_expert(std::string_view name) {
+  return name == "shared_expert" || name == "shared_experts" || name == "shared_mlp";
+}
+
 struct Module {
   std::vector<std::string_view> names;  // as much as tells them apart: `mlp.c_proj`
   JoinedRows rows;
@@ -98,6 +103,7 @@ ModuleName module_name(std::string_view name) {
     rest.remove_prefix(std::min(dot + 1, rest.size()));
     const bool is_number = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == part.npos;
     found.of_experts = found.of_experts || part == "experts";
+    found.of_shared_expert = found.of_shared_expert || is_shared_expert(part);
     if (part == "*" || (is_number && is_list_of_layers(list))) {
       if (is_number) found.layer = std::stoll(std::string(part));
       found.module.clear();  // what follows is the module

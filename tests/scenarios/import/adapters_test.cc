@@ -182,6 +182,20 @@ TEST_F(AdapterFiles, ExcludedModulesHaveNone) {
       Contains("exclude_modules: 1 of 2 layers have no adapters for query, and here all have"));
 }
 
+// PEFT takes every module whose path ends with a name.
+TEST_F(AdapterFiles, ASharedExpertIsAmongTheModulesOfAName) {
+  const auto adapters = [&](const std::string& names) {
+    return imported(R"({"r": 4, "target_modules": [)" + names + "]}", kWithSharedExpert);
+  };
+  const Imported all = adapters(R"("gate_proj", "q_proj")");
+  EXPECT_THAT(all.scenario, HasSubstr("layers: [shared_gate, query]}"));
+  EXPECT_THAT(all.left_out, testing::ElementsAre("gate_proj: adapters of experts"));
+  const Imported only = adapters(R"("mlp.shared_expert.down_proj", "layers.0.mlp.shared_expert.up_proj")");
+  EXPECT_THAT(only.scenario, HasSubstr("layers: [shared_down, shared_up]}"));
+  EXPECT_THAT(only.left_out, testing::ElementsAre(HasSubstr("1 of 2 layers have adapters for shared_up")));
+  EXPECT_THAT(adapters(R"("q_proj", "mlp.experts.0.gate_proj")").scenario, HasSubstr("layers: [query]}"));
+}
+
 TEST_F(AdapterFiles, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["q_proj", "c_fc"]})"),
             "adapter_config.json:1:39: target_modules: the model has no dense layer 'c_fc'");
@@ -199,10 +213,15 @@ TEST_F(AdapterFiles, SaysWhatIsWrongAndWhere) {
       problem(R"({"r": 8, "target_modules": ["model.layers.2.self_attn.q_proj"]})"),
       "adapter_config.json:1:29: target_modules: 'model.layers.2.self_attn.q_proj': the model has 2 layers, counted "
       "from 0");
-  EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["down_proj"]})", kWithExperts),
-            "adapter_config.json:1:28: target_modules: names only layers of experts, whose adapters are not modelled");
+  const std::string of_experts =
+      "of experts only, whose adapters are not modelled; name layers that all tokens use, too";
+  EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["gate_proj"]})", kWithExperts),
+            "adapter_config.json:1:28: target_modules: gate_proj is " + of_experts + ": those of attention");
   EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["gate_proj", "up_proj", "down_proj"]})", kWithExperts),
-            "adapter_config.json:1:28: target_modules: names only layers of experts, whose adapters are not modelled");
+            "adapter_config.json:1:28: target_modules: down_proj, gate_proj, up_proj are " + of_experts +
+                ": those of attention");
+  EXPECT_EQ(problem(R"({"r": 8, "target_modules": ["shared_expert.gate_proj"]})", kWithExperts),
+            "adapter_config.json:1:29: target_modules: the model has no dense layer 'shared_expert.gate_proj'");
   EXPECT_EQ(problem(R"({"r": 8, "target_modules": []})"), "adapter_config.json:1:28: target_modules: names no layer");
   EXPECT_EQ(problem(R"({"r": 8, "target_modules": [], "target_parameters": ["mlp.experts.down_proj"]})", kWithExperts),
             "adapter_config.json:1:53: target_parameters: adapters of single parameters are not modelled, and "

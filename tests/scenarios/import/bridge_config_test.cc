@@ -132,9 +132,10 @@ TEST_F(BridgeConfig, AdaptersAreThoseOfItsSection) {
   EXPECT_EQ(refusal([&] { scenario_of(config("", peft("  - linear_xyz\n"))); }),
             "run_config.yaml:35:3: --peft-target-modules: the model has no dense layer 'linear_xyz'");
   const std::string experts = "  num_moe_experts: 4\n  moe_router_topk: 2\n  moe_ffn_hidden_size: 16\n";
-  EXPECT_EQ(refusal([&] { scenario_of(config(experts, peft("  - linear_fc1\n"))); }),
-            "run_config.yaml:38:3: --peft-target-modules: names only layers of experts, whose adapters are not "
-            "modelled");
+  EXPECT_EQ(
+      refusal([&] { scenario_of(config(experts, peft("  - linear_fc1\n"))); }),
+      "run_config.yaml:38:3: --peft-target-modules: linear_fc1 is of experts only, whose adapters are not modelled; "
+      "name layers that all tokens use, too: those of attention");
   EXPECT_THAT(refusal([&] { scenario_of(config("", "peft:\n  _target_: megatron.bridge.peft.dora.DoRA\n")); }),
               HasSubstr("'DoRA' is not modelled; LoRA is"));
 }
