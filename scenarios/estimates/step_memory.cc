@@ -65,20 +65,20 @@ void StepMemory::visit_passes(const Visit& visit) const {
   for (const PipelineAction& action : actions_) {
     const PassMemory& pass = passes_[chunk_of(action)];
     if (action.pass == Way::backward || action.pass == Way::inputs) kept -= pass.kept;
-    if (action.pass == Way::weights) kept -= pass.left();
+    if (action.pass == Way::weights) kept -= pass.left.front();
     visit(action, kept);
     if (action.pass == Way::forward) kept += pass.kept;
-    if (action.pass == Way::inputs) kept += pass.left();
+    if (action.pass == Way::inputs) kept += pass.left.front();
   }
 }
 
 StepMoment StepMemory::moment(const PipelineAction& action, std::size_t layer, std::int64_t others) const {
   const PassMemory& pass = passes_[chunk_of(action)];
   const PassMemory::Moment& now = action.pass == Way::forward ? pass.forward[layer] : pass.backward[layer];
-  const std::int64_t kept = action.pass == Way::inputs    ? pass.kept + pass.again[layer]
-                            : action.pass == Way::weights ? pass.left()
-                                                          : now.kept;
-  return {action, layer, others + kept, now.workspace};
+  // Gradients of weights are made from the last layer to the first, of what was left for them.
+  if (action.pass == Way::weights) return {action, layer, others + pass.left.front() - pass.left[layer + 1], 0};
+  const std::int64_t left = action.pass == Way::inputs ? pass.left[layer + 1] : 0;
+  return {action, layer, others + now.kept + left, now.workspace};
 }
 
 std::size_t StepMemory::largest_of(const PipelineAction& action) const {

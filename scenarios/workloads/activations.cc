@@ -215,6 +215,19 @@ std::int64_t gradient_bytes(const Layer& layer, const ActivationSettings& settin
   return 2 * copies_of(layer, settings) * (read * element_bytes + made_elements(layer, settings) * of_output);
 }
 
+// Returns the bytes that gradients of a layer's weights read: the input of its product, and the gradients of what that
+// made. Norms have theirs with the gradients of inputs.
+std::int64_t left_of(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
+  const Layer& layer = layers[index];
+  const bool is_attention = layer.gemm && layer.gemm->batched;
+  if (layer.parameters() == 0 || is_attention || (!layer.gemm && !layer.embedding)) return 0;
+  const std::int64_t made = layer.output_elements();
+  const bool is_quantised = settings.quantised != Quantised::none && layer.can_be_quantised() && !layer.is_frozen;
+  const std::int64_t gradient = is_quantised ? quantised_bytes(made, settings) : made * element_bytes_of(settings);
+  const std::int64_t indices = layer.embedding ? layer.embedding->rows * kIndexBytes : 0;
+  return kept_input(layers, index, settings) + indices + gradient;
+}
+
 bool has_weights(const Layer& layer) {
   return layer.gemm && !layer.gemm->batched && !layer.convolution;
 }
@@ -252,19 +265,20 @@ PassMemory pass_memory(std::span<const Layer> layers, const ActivationSettings& 
     before = here;
   }
   std::vector<std::int64_t> again(layers.size(), 0);
-  std::int64_t now = 0, so_far = 0;  // that were computed again: still in use, and all
+  std::int64_t now = 0;  // that were computed again and are still in use
   pass.backward.resize(layers.size());
-  pass.again.resize(layers.size());
   for (std::size_t i = layers.size(); i-- > 0;) {
     for (const Again& one : recomputation.before(i)) {
       const std::int64_t bytes = settings.examples * again_bytes(layers, one, settings);
       again[one.layer] += bytes;
       now += bytes;
-      so_far += bytes;
     }
-    pass.again[i] = so_far;
     pass.backward[i] = {pass.forward[i].kept + now, settings.examples * gradient_bytes(layers[i], settings)};
     now -= std::exchange(again[i], 0);
+  }
+  pass.left.resize(layers.size() + 1);
+  for (std::size_t i = layers.size(); i-- > 0;) {
+    pass.left[i] = pass.left[i + 1] + settings.examples * left_of(layers, i, settings);
   }
   return pass;
 }

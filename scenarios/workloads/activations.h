@@ -47,11 +47,10 @@ struct PassMemory {
     std::int64_t workspace = 0;  // the layer's input and output, backward with their gradients
   };
   std::vector<Moment> forward{}, backward{};  // by layer
-  std::vector<std::int64_t> again{};          // what was computed again for a layer and for those after it, by layer
-  std::int64_t kept = 0;                      // between the two passes
-
-  // What stays where gradients of weights are left to a pass of their own, from the gradients of inputs to these.
-  std::int64_t left() const { return kept + (again.empty() ? 0 : again.front()); }
+  // By layer, with one more: where gradients of weights have a pass of their own, what stays for it from the gradients
+  // of inputs, of the layer and those after it.
+  std::vector<std::int64_t> left{};
+  std::int64_t kept = 0;  // between the two passes
 };
 
 // Leaves out of a workspace what is not kept or is kept anyway. A loss that is not fused has its gradients in f32

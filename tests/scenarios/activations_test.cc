@@ -81,6 +81,19 @@ TEST(Activations, OfABlockWhoseAttentionIsComputedAgainAreThoseOfThePublishedFor
   }
 }
 
+// 14 s b h of inputs of products and 18 s b h of gradients of what these make: M_W of table 1 of Qi and others, "Zero
+// Bubble Pipeline Parallelism" (arXiv:2401.10241). A forward pass keeps 34, and the scores of attention.
+TEST(Activations, LeftForGradientsOfWeightsAreThoseOfThePublishedFormula) {
+  const auto bytes_of = [](int blocks, bool checkpointing) {
+    const ActivationSettings settings{
+        .examples = kExamples, .dtype = DType::bf16, .recomputed = {.any = checkpointing}};
+    return pass_memory(gpt_layers(blocks), settings).left.front();
+  };
+  constexpr std::int64_t kElements = kTokens * kExamples * kHidden;
+  EXPECT_EQ(bytes_of(3, false) - bytes_of(2, false), 32 * kElements);
+  EXPECT_EQ(bytes_of(3, true) - bytes_of(2, true), 32 * kElements) << "whatever was computed again";
+}
+
 TEST(Activations, OfBlocksOfWhichSomeAreComputedAgain) {
   const auto bytes_of = [](const RecomputedBlocks& blocks) {
     return activation_bytes(gpt_layers(6), {.examples = kExamples, .dtype = DType::bf16, .recomputed = blocks});
