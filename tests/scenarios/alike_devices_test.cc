@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -270,9 +271,13 @@ AlikeJob random_mesh(int seed) {
   }
   if (left * context % 2 == 0 && of(std::vector{0, 1}) == 1) {
     job.model = "mixtral";
-    job.strategy += ", expert: 2";
   }
   if (of(std::vector{0, 1}) == 1) job.strategy += ", distributed_optimizer: true";
+  if (job.model == "mixtral") {
+    const int parts = std::gcd(tensor, of(std::vector{1, 2, 4, 8}));
+    const int experts = std::gcd(left * context * tensor / parts, of(std::vector{2, 4, 8}));
+    job.strategy += fmt::format(", expert: {}, expert_tensor: {}", experts, parts);
+  }
   job.strategy += "}";
   job.workload = fmt::format("batch: {}, optimizer: adam, sequence_parallel: {}", 4 * left, tensor > 1);
   job.layers = 4;

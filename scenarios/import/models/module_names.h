@@ -15,7 +15,7 @@ struct ModuleName {
   std::optional<std::int64_t> layer{};  // the only one that is meant
   bool of_experts = false;
   bool of_shared_expert = false;  // which all tokens use
-  bool is_pattern = false;  // which layers it means cannot be told
+  bool is_pattern = false;        // which layers it means cannot be told
 };
 ModuleName module_name(std::string_view name);
 
