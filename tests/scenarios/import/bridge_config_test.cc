@@ -136,6 +136,10 @@ TEST_F(BridgeConfig, AdaptersAreThoseOfItsSection) {
       refusal([&] { scenario_of(config(experts, peft("  - linear_fc1\n"))); }),
       "run_config.yaml:38:3: --peft-target-modules: linear_fc1 is of experts only, whose adapters are not modelled; "
       "name layers that all tokens use, too: those of attention");
+  const std::string with_shared = experts + "  moe_shared_expert_intermediate_size: 24\n";
+  const Scenario shared = scenario_of(config(with_shared, peft("  - linear_fc1\n")));
+  EXPECT_EQ(std::get<LayersSettings>(shared.workload.kind).model.parameters(), 4 * 16 * (32 + 2 * 24));
+  EXPECT_THAT(shared.notes, Contains(HasSubstr("linear_fc1: adapters of experts")));
   EXPECT_THAT(refusal([&] { scenario_of(config("", "peft:\n  _target_: megatron.bridge.peft.dora.DoRA\n")); }),
               HasSubstr("'DoRA' is not modelled; LoRA is"));
 }
