@@ -60,11 +60,12 @@ std::int64_t element_bytes_of(const ActivationSettings& settings) {
   return static_cast<std::int64_t>(size_of(settings.dtype));
 }
 
-// If rows are divided, each device keeps only its rows of the inputs of layers split by columns, and of the operations
-// after sums. Layers that are not split are given as the device's rows already (rows_of_whole_layer()).
 int row_parts_of(const Layer& layer, const ActivationSettings& settings) {
   return is_of_experts(layer) ? settings.expert_row_parts : settings.row_parts;
 }
+
+// If rows are divided, each device keeps only its rows of the inputs of layers split by columns, and of the operations
+// after sums. Layers that are not split are given as the device's rows already (rows_of_whole_layer()).
 std::int64_t kept_input_elements(const Layer& layer, const ActivationSettings& settings) {
   if (const std::int64_t keys = key_elements(layer); keys > 0) {
     return input_elements_of(layer) - keys + keys / settings.key_parts;
