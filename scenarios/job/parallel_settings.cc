@@ -9,6 +9,7 @@
 #include "scenarios/workloads/computed/computed_model.h"
 #include "scenarios/workloads/mlp_layers.h"
 #include "strategies/parallel/division.h"
+#include "strategies/parallel/layout/layer_division.h"
 #include "strategies/strategies.h"
 #include "topologies/joined_machines.h"
 
@@ -44,9 +45,15 @@ ParallelOptions parallel_options(const Scenario& scenario) {
     const auto sharing = static_cast<int>(std::max<std::int64_t>(1, (workers + machines - 1) / machines));
     options.joined *= joined_machines(*scenario.topology) * sharing;
   }
+  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
+  const auto balance = [&] {
+    if (mesh.balances_stages && layers != nullptr)
+      options.stage_blocks = balanced_stages(layers->model, options.stages());
+  };
   options.own = with_usual_values(info.name, info.keys, scenario.strategy.own);
   if (const auto axis = info.division->axis) {
     options.*axis = static_cast<int>(training_devices(scenario));
+    balance();
     return options;
   }
   options.data = mesh.data;
@@ -63,6 +70,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   options.overlap_experts = mesh.overlap_experts;
   options.overlap_shared_expert = mesh.overlap_shared_expert;
   options.replicate = mesh.replicate;
+  balance();
   return options;
 }
 

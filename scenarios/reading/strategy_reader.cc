@@ -52,7 +52,9 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   const bool sizes_are_given = division != nullptr && division->axis == nullptr;
   read("micro_batches", kMostMicroBatches, division != nullptr && division->micro_batches, mesh.micro_batches);
   read("virtual_stages", kMostVirtualStages, division != nullptr && division->micro_batches, mesh.virtual_stages);
-  if (const YamlReader blocks = map.optional("stage_blocks")) {
+  if (const YamlReader blocks = map.optional("stage_blocks"); blocks.is_scalar()) {
+    mesh.balances_stages = blocks.one_of<bool>({{"balanced", true}}, false);  // sweeps may set it for all strategies
+  } else if (blocks) {
     for (const YamlReader& number : blocks.list()) mesh.stage_blocks.push_back(number.integer(0, kMostBlocks, 1));
     if (blocks.is_list() && mesh.stage_blocks.empty()) blocks.error("needs a number for each stage");
     if (division == nullptr || !division->micro_batches) does_not_use(blocks, strategy.name);

@@ -87,6 +87,7 @@ struct MeshSettings {
   int micro_batches = 1;                   // in how many parts a replica's batch passes through a pipeline
   int virtual_stages = 1;                  // stages of each device of a pipeline
   std::vector<int> stage_blocks{};         // ParallelOptions
+  bool balances_stages = false;            // blocks that stages do not divide are divided nearly equally
   int context = 1, expert = 1;             // ParallelOptions
   ContextExchange context_exchange = ContextExchange::all_gather;                     // likewise
   int expert_tensor = 0;                                                              // likewise

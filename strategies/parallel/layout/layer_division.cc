@@ -361,6 +361,13 @@ std::vector<int> nearly_equal_blocks(int blocks, int stages) {
   return counts;
 }
 
+std::vector<int> balanced_stages(const Model& model, int stages) {
+  const Blocks blocks = blocks_of(model);
+  const auto all = static_cast<int>(blocks.first.size());
+  if (blocks.groups != 1 || stages > all || all % stages == 0) return {};
+  return nearly_equal_blocks(all, stages);
+}
+
 std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages, const std::vector<int>& stage_blocks) {
   TANDEM_CHECK(!stage_problem(model, stages, stage_blocks), "stages that the model's blocks do not divide into");
   if (stages > 1 && model.divides_unevenly && stage_blocks.empty()) return stages_of_equal_cost(model, stages);

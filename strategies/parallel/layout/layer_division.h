@@ -109,4 +109,7 @@ std::vector<std::size_t> first_layers_of_stages(const Model& model, int stages,
 // chosen, then the first one: they have other layers as well, and the loss costs more than embeddings.
 std::vector<int> nearly_equal_blocks(int blocks, int stages);
 
+// Returns them for a model whose blocks do not divide among the stages; empty where they do, and where nothing helps.
+std::vector<int> balanced_stages(const Model& model, int stages);
+
 }  // namespace tandem
