@@ -1,6 +1,8 @@
 #include "strategies/model/experts.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
 
 #include "topologies/base/error.h"
@@ -58,13 +60,11 @@ std::vector<double> in_chosen_groups(std::int64_t begin, std::int64_t end, std::
   return after.back();
 }
 
-}  // namespace
-
-double parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, const RoutingGroups& groups) {
+double computed_parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, const RoutingGroups& groups) {
   if (groups.count == 0 && experts % parts == 0) {
     return static_cast<double>(parts) * (1 - missed(experts, used, experts / parts));
   }
-  if (groups.count == 0) return parts_used(experts, used, parts, {.count = 1, .used = 1});
+  if (groups.count == 0) return computed_parts_used(experts, used, parts, {.count = 1, .used = 1});
   const std::int64_t of_group = experts / groups.count;
   double sum = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
@@ -75,6 +75,17 @@ double parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, c
     }
   }
   return sum;
+}
+
+}  // namespace
+
+// All layers of a model ask for the same.
+double parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, const RoutingGroups& groups) {
+  using Question = std::array<std::int64_t, 5>;
+  thread_local std::map<Question, double> answers;
+  const auto [known, is_new] = answers.try_emplace(Question{experts, used, parts, groups.count, groups.used});
+  if (is_new) known->second = computed_parts_used(experts, used, parts, groups);
+  return known->second;
 }
 
 double dispatched_bytes(const ExpertSettings& settings, double element_bytes) {
