@@ -101,6 +101,7 @@ SweptPoint swept_point(const Report& report, int devices) {
           .limit = limit_of(report),
           .memory = report.memory,
           .rates = rates_of(report),
+          .expected_error = report.expected_error ? report.expected_error->relative : std::nullopt,
           .currency = report.price ? report.price->currency : ""};
 }
 

@@ -46,6 +46,7 @@ struct SweptPoint {
   bool has_parts() const { return limit != kUnknownLimit; }  // whether `per_step` says anything
   std::optional<MemoryNeed> memory{};
   RunRates rates{};
+  std::optional<double> expected_error{};   // ErrorBand::relative of a prediction
   std::string currency{};                   // of its costs; empty: its machines have no price
   std::optional<PointEstimate> estimate{};  // of points that have not run; empty: it is refused, or not known
   std::vector<std::string> unused{};        // notes about what the scenario says without an effect at this point
@@ -90,6 +91,12 @@ struct SweepTable {
 
 // Returns a text for people: all points with `all`, otherwise the fastest of them and the front.
 std::string sweep_text(const SweepTable& table, bool all = false);
+// Returns the rows of these points, below a head: their values and figures.
+std::string rows_text(const SweepTable& table, const std::vector<std::size_t>& places);
+// Returns the values of a point in one line, "data 8, tensor 4".
+std::string values_text(const SweepTable& table, const SweptPoint& point);
+// Returns what most points without a result lack, each problem once.
+std::string problems_text(const SweepTable& table);
 // Returns a text for people before the sweep: the points that would run, with their estimates, and their sum.
 std::string sweep_plan_text(const SweepTable& table, bool all = false);
 // Returns a header, then a line for each point.

@@ -38,16 +38,6 @@ std::string cell(const std::string& text) {
   return cut_back(text, kMostCellWidth);
 }
 
-std::string short_values(const SweepTable& table, const SweptPoint& point) {
-  const std::vector<std::string> heads = heads_of(table);
-  std::string text;
-  for (std::size_t i = 0; i < point.values.size(); ++i) {
-    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", i < heads.size() ? heads[i] : point.values[i].first,
-                        cell(point.values[i].second));
-  }
-  return text;
-}
-
 std::string counts_text(const SweepTable& table) {
   std::vector<std::string> parts;
   for (const PointState state : {PointState::does_not_fit, PointState::failed, PointState::lost, PointState::not_run}) {
@@ -75,15 +65,16 @@ std::string best_text(const SweepTable& table, const SweptPoint& point) {
   return wrapped_list(
       "",
       words_of(fmt::format("best: {} with {}: {}{} on {} devices{}", rate_text(point.throughput, point.unit),
-                           short_values(table, point), time_text(point.step_time), median_text(point), point.devices,
+                           values_text(table, point), time_text(point.step_time), median_text(point), point.devices,
                            point.has_parts() ? ", limited by " + point.limit : "")),
       "");
 }
 
 // The points that no other one beats.
 struct Fronts {
-  std::vector<std::size_t> of_devices, of_cost;
+  std::vector<std::size_t> of_devices{}, of_cost{};
 
+  Fronts() = default;
   explicit Fronts(const SweepTable& table) : of_devices(table.pareto_front()), of_cost(table.cost_front()) {}
   std::string marks(std::size_t place) const {
     const auto has = [place](const std::vector<std::size_t>& front) {
@@ -139,6 +130,25 @@ std::string crossing_text(const Crossing& crossing) {
                      number(crossing.to), number(crossing.at));
 }
 
+std::string unused_text(const SweepTable& table) {
+  const std::vector<std::string> notes = table.notes();
+  std::string text = notes.empty() ? "" : "\nnotes\n";
+  for (const std::string& note : notes) text += wrapped_list("  - ", words_of(note), "");
+  return text;
+}
+
+}  // namespace
+
+std::string values_text(const SweepTable& table, const SweptPoint& point) {
+  const std::vector<std::string> heads = heads_of(table);
+  std::string text;
+  for (std::size_t i = 0; i < point.values.size(); ++i) {
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", i < heads.size() ? heads[i] : point.values[i].first,
+                        cell(point.values[i].second));
+  }
+  return text;
+}
+
 // Shows each problem once, with the number of points that have it and the first of them.
 std::string problems_text(const SweepTable& table) {
   struct Group {
@@ -162,7 +172,7 @@ std::string problems_text(const SweepTable& table) {
   for (std::size_t i = 0; i < std::min(order.size(), kMostProblems); ++i) {
     const Group& group = groups[order[i]];
     text += wrapped_list(fmt::format("  {:>5} ", group.count),
-                         words_of(fmt::format("{}: {}", short_values(table, *group.first), group.first->problem)), "");
+                         words_of(fmt::format("{}: {}", values_text(table, *group.first), group.first->problem)), "");
   }
   if (order.size() > kMostProblems) {
     text += fmt::format("  ... and {} other problems (--json has all)\n", order.size() - kMostProblems);
@@ -170,14 +180,9 @@ std::string problems_text(const SweepTable& table) {
   return text;
 }
 
-std::string unused_text(const SweepTable& table) {
-  const std::vector<std::string> notes = table.notes();
-  std::string text = notes.empty() ? "" : "\nnotes\n";
-  for (const std::string& note : notes) text += wrapped_list("  - ", words_of(note), "");
-  return text;
+std::string rows_text(const SweepTable& table, const std::vector<std::size_t>& places) {
+  return points_text(table, places, Fronts{});
 }
-
-}  // namespace
 
 std::string sweep_text(const SweepTable& table, bool all) {
   const std::vector<std::size_t> ranking = table.ranking();

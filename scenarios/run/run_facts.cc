@@ -145,21 +145,6 @@ std::optional<ModelWork> work_of(const Job& job) {
                    .dtype = std::string(name_of(layers->dtype))};
 }
 
-std::optional<JobPrice> price_of(const Job& job) {
-  const Scenario& scenario = job.scenario;
-  if (!scenario.topology || !scenario.topology->facts().price) return std::nullopt;
-  std::set<int> machines;
-  for (const WorkerSpec& task : job.tasks) machines.insert(task.topology_worker);
-  const bool has_rows = job.mlp != nullptr && job.mlp->rows != nullptr;
-  const auto epoch = job.layers != nullptr ? job.layers->epoch
-                     : has_rows            ? std::int64_t{training_rows(*job.mlp->rows)}
-                                           : 0;
-  return JobPrice{.per_hour = scenario.topology->facts().price->per_hour,
-                  .currency = scenario.topology->facts().price->currency,
-                  .machines = static_cast<int>(machines.size()),
-                  .units_per_epoch = static_cast<double>(epoch)};
-}
-
 // Says how far off the prediction may be, and which sizes of collectives were measured.
 void add_prediction_facts(Report& report, const Job& job) {
   report.calibrated = calibrated_ranges(job.scenario.topology->facts().collectives);
@@ -185,6 +170,21 @@ void add_notes_of_topology(Report& report, const Topology& topology) {
 }
 
 }  // namespace
+
+std::optional<JobPrice> price_of(const Job& job) {
+  const Scenario& scenario = job.scenario;
+  if (!scenario.topology || !scenario.topology->facts().price) return std::nullopt;
+  std::set<int> machines;
+  for (const WorkerSpec& task : job.tasks) machines.insert(task.topology_worker);
+  const bool has_rows = job.mlp != nullptr && job.mlp->rows != nullptr;
+  const auto epoch = job.layers != nullptr ? job.layers->epoch
+                     : has_rows            ? std::int64_t{training_rows(*job.mlp->rows)}
+                                           : 0;
+  return JobPrice{.per_hour = scenario.topology->facts().price->per_hour,
+                  .currency = scenario.topology->facts().price->currency,
+                  .machines = static_cast<int>(machines.size()),
+                  .units_per_epoch = static_cast<double>(epoch)};
+}
 
 Report merged(const std::vector<TrainingResult>& results, const Job& job) {
   Report report = results.front().report;

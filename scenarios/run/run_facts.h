@@ -1,6 +1,7 @@
 // What a report says of its run, beside what was measured.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "engine/engine.h"
@@ -17,6 +18,9 @@ Report merged(const std::vector<TrainingResult>& results, const Job& job);
 // in a measured run, and the notes on what was run. `figures`: of the summary.
 void add_facts(Report& report, const Job& job, const Capabilities& capabilities, const Timeline& timeline,
                Figures figures);
+
+// Returns what the machines of the job cost; nothing if the topology does not say it.
+std::optional<JobPrice> price_of(const Job& job);
 
 // Adds the scenario's notes, and those on what it states without effect.
 void add_notes(Report& report, const Job& job, const Timeline& timeline);

@@ -228,7 +228,7 @@ std::optional<RunResult> run_steady_state(const Job& job, const RunOptions& opti
 
 RunResult run_job(const Job& job, const RunOptions& options) {
   const std::optional<MemoryNeed> memory = job.models_machine ? memory_need(job) : std::nullopt;
-  if (memory && !memory->fits()) check_memory(job, memory, text_of(changes_that_fit(job)));
+  if (memory && !memory->fits() && !options.has_all_memory) check_memory(job, memory, text_of(changes_that_fit(job)));
   std::optional<RunResult> result = run_steady_state(job, options);
   if (!result) result = run_part(job, job, options);
   result->report.memory = memory;

@@ -23,6 +23,7 @@ struct RunOptions {
   bool is_quick = false;
   Figures figures = Figures::all;  // of the report's summary
   bool only_report = false;        // simulations: the timeline may lack passes of a step that repeat others
+  bool has_all_memory = false;     // simulations: the memory of the devices is no limit
   std::function<void(int step, int steps)> progress{};  // called from worker 0 after each step; may be empty
 };
 

@@ -14,42 +14,46 @@
 #include "scenarios/sweep/results_file.h"
 
 namespace tandem {
-namespace {
-
 std::string text_of_problems(const InputError& error) {
   std::string text = error.diagnostics().front().text();
   if (const std::size_t more = error.diagnostics().size() - 1; more > 0) text += fmt::format(" (and {} more)", more);
   return text;
 }
 
-}  // namespace
-
-std::string PointRunner::line(int number) {
+std::string PointRunner::line(int number, bool is_whole) {
   const auto place = static_cast<std::size_t>(number);
   needs_more_ = false;
-  SweptPoint point = run(place);
+  const SweepSpace::Point& choice = points_[place];
+  SweptPoint point =
+      run([&] { return space_.scenario(choice, parts_); }, is_whole,
+          [&] {
+            if (space_.files_hash(choice) == files_[place]) return;
+            throw RunError("a file that its values name has changed since the sweep began; run the sweep again");
+          });
   if (needs_more_) return {};
-  point.values = space_.values(points_[place]);
+  point.values = space_.values(choice);
   return line_of(point, files_[place]);
 }
 
-SweptPoint PointRunner::run(std::size_t number) {
-  const SweepSpace::Point& choice = points_[number];
+std::string PointRunner::line_of_base() {
+  needs_more_ = false;
+  return line_of(run([&] { return space_.base(); }, false, [] {}), "");
+}
+
+SweptPoint PointRunner::run(const std::function<Scenario()>& make, bool is_whole, const std::function<void()>& check) {
   SweptPoint point{.values = {}, .state = PointState::failed};
   try {
-    Scenario scenario = space_.scenario(choice, parts_);
+    Scenario scenario = make();
     point.strategy = scenario.strategy.name;
     point.devices = static_cast<int>(training_devices(scenario));
     if (!scenario.topology) scenario.topology = topology_;
     const RunOptions options{.memory_share = memory_share_,
                              .measures_scaling = false,
-                             .is_quick = true,
-                             .figures = Figures::of_steps,
+                             .is_quick = !is_whole,
+                             .figures = is_whole ? Figures::all : Figures::of_steps,
                              .only_report = true};
     const Report report = run_scenario(scenario, options).report;
-    if (space_.files_hash(choice) != files_[number]) {
-      throw RunError("a file that its values name has changed since the sweep began; run the sweep again");
-    }
+    check();
     SweptPoint done = swept_point(report, point.devices);
     std::copy_if(report.notes.begin(), report.notes.end(), std::back_inserter(done.unused), is_about_unused_keys);
     return done;

@@ -1,6 +1,7 @@
 // Runs points of a sweep one after the other, in a process that does nothing else.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "scenarios/sweep/sweep_space.h"
 
 namespace tandem {
+
+// Returns the first of the problems, and how many more there are.
+std::string text_of_problems(const InputError& error);
 
 class PointRunner {
  public:
@@ -25,11 +29,14 @@ class PointRunner {
         parts_(space.parts()) {}
 
   // Runs a point and returns its line for a results file. A failure is a line, too. Returns nothing for a point that
-  // needs more than its share of the memory.
-  std::string line(int number);
+  // needs more than its share of the memory. `is_whole`: as `tandem run` does, not quickly.
+  std::string line(int number, bool is_whole = false);
+  // Does the same for the scenario without the values of a point.
+  std::string line_of_base();
 
  private:
-  SweptPoint run(std::size_t number);
+  // `check` throws where the result is of no use.
+  SweptPoint run(const std::function<Scenario()>& make, bool is_whole, const std::function<void()>& check);
 
   const SweepSpace& space_;
   const std::vector<SweepSpace::Point>& points_;

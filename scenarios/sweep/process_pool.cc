@@ -202,6 +202,7 @@ bool ProcessPool::add_child() {
 }
 
 bool ProcessPool::give(Child& child, const Events& events) {
+  while (events.is_wanted && !waiting_.empty() && !events.is_wanted(waiting_.front())) waiting_ = waiting_.subspan(1);
   if (waiting_.empty()) return false;
   if (events.begun) events.begun(waiting_.front());
   child.begin(waiting_.front());
@@ -214,6 +215,11 @@ void ProcessPool::read_from(std::size_t index, const Events& events) {
   const int job = child.job();
   std::string result;
   if (!child.finish(result)) return lose(index, events);
+  if (events.is_wanted) {  // what this job gave decides whether the next one is
+    events.done(job, result);
+    give(child, events);
+    return;
+  }
   give(child, events);
   events.done(job, result);
 }

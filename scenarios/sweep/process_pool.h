@@ -23,6 +23,7 @@ class ProcessPool {
     std::function<void(int job, const std::string& why)> lost;  // "ended by signal 9 (Killed)"
     std::function<void()> tick;                                 // a few times a second; may throw
     std::function<void(int job)> begun{};                       // may be empty
+    std::function<bool(int job)> is_wanted{};                   // asked before a job begins; may be empty: all are
   };
 
   // Throws RunError if the system gives not even one process.
@@ -31,7 +32,7 @@ class ProcessPool {
   ProcessPool(const ProcessPool&) = delete;
   ProcessPool& operator=(const ProcessPool&) = delete;
 
-  // Does all jobs, which begin in this order as processes become free. Passes on what the events throw.
+  // Does all jobs that are wanted, which begin in this order as processes become free. Passes on what the events throw.
   void run(std::span<const int> jobs, const Events& events);
 
  private:

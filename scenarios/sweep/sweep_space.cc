@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMostCombinations = 1e7;
+constexpr std::int64_t kMostTried = 10'000'000;  // combinations of the first fields, and of all
 constexpr std::size_t kMostPoints = 100'000;
 constexpr const char* kTopologyWorkers = "topology.cluster.workers";
 
@@ -173,7 +173,13 @@ bool SweepSpace::holds(const Check& check, const Point& point) const {
 }
 
 // Adds the combinations that begin as `point` does.
-void SweepSpace::add_points(Point& point, std::vector<Point>& points) const {
+void SweepSpace::add_points(Point& point, std::vector<Point>& points, std::int64_t& tried) const {
+  if (++tried > kMostTried) {
+    throw InputError({base_.problem_at(
+        "sweep.where", fmt::format("leaves too many combinations open: {} were tried; name the fields with conditions "
+                                   "first, or narrow the sweep",
+                                   kMostTried))});
+  }
   for (const Check& check : checks_) {
     if (check.axes == point.size() && !holds(check, point)) return;
   }
@@ -187,24 +193,21 @@ void SweepSpace::add_points(Point& point, std::vector<Point>& points) const {
   const std::size_t values = sweep_.axes[point.size()].values.size();
   for (std::uint32_t i = 0; i < values; ++i) {
     point.push_back(i);
-    add_points(point, points);
+    add_points(point, points, tried);
     point.pop_back();
   }
 }
 
 std::vector<SweepSpace::Point> SweepSpace::points() const {
-  double combinations = 1;
-  for (const SweepAxis& axis : sweep_.axes) combinations *= static_cast<double>(axis.values.size());
-  if (combinations > kMostCombinations) {
-    throw InputError({base_.problem_at("sweep.values", fmt::format("has {:.4g} combinations; at most {:.0f} are tried",
-                                                                   combinations, kMostCombinations))});
-  }
   std::vector<Point> points;
   Point point;
-  add_points(point, points);
+  std::int64_t tried = 0;
+  add_points(point, points, tried);
   if (points.empty()) {
+    double combinations = 1;
+    for (const SweepAxis& axis : sweep_.axes) combinations *= static_cast<double>(axis.values.size());
     throw InputError({base_.problem_at(
-        "sweep.where", fmt::format("none of the {:.0f} combinations meets the conditions", combinations))});
+        "sweep.where", fmt::format("none of the {:.4g} combinations meets the conditions", combinations))});
   }
   return points;
 }

@@ -27,6 +27,7 @@ class SweepSpace {
   // together.
   std::vector<Point> points() const;
 
+  const Scenario& base() const { return base_; }
   std::vector<std::string> fields() const;
   Values values(const Point& point) const;
   // Returns the hash of the files that the values of a point name, or "" if they name none.
@@ -57,7 +58,7 @@ class SweepSpace {
   bool is_swept(const std::string& path) const;
   [[noreturn]] void fail(const SweepCondition& in, const std::string& message) const;
   bool holds(const Check& check, const Point& point) const;
-  void add_points(Point& point, std::vector<Point>& points) const;
+  void add_points(Point& point, std::vector<Point>& points, std::int64_t& tried) const;
 
   const Scenario& base_;
   const SweepSettings& sweep_;

@@ -27,6 +27,7 @@ struct Layer {
     std::int64_t experts = 1;         // matrices of weights, each for an equal part of the rows
     std::int64_t all_experts = 1;     // of the layer of which this is a device's part
     double attended = 1;              // of all pairs of a query and a key, the share that a causal mask leaves
+    bool operator==(const Gemm&) const = default;
   };
   // A convolution with padding: an output side is the input side / stride, rounded up.
   struct Convolution {
@@ -38,12 +39,14 @@ struct Layer {
 
     // Returns the product of its operands as matrices, those of all groups side by side.
     Gemm as_gemm() const;
+    bool operator==(const Convolution&) const = default;
   };
   // Rows of a table, which the example chooses.
   struct Embedding {
     std::int64_t rows = 0;  // of one example
     std::int64_t columns = 0;
     std::int64_t entries = 0;  // rows of the table
+    bool operator==(const Embedding&) const = default;
   };
   // Element-wise and normalising work that no stack changes, as the number of times that it reads or writes all
   // `elements`.
@@ -51,6 +54,7 @@ struct Layer {
     std::int64_t elements = 0;
     double forward_passes = 0;
     double backward_passes = 0;
+    bool operator==(const Elementwise&) const = default;
   };
   // What surrounds experts: rows are copied to each of the `used` experts that a router chooses for them, or become the
   // weighted sums of what these experts made of them. `elementwise` has the work.
@@ -61,6 +65,7 @@ struct Layer {
     std::int64_t columns = 0;
     std::int64_t used = 1;
     std::int64_t experts = 1;  // among which the router chooses
+    bool operator==(const Routing&) const = default;
   };
 
   // How tensor-parallel devices divide a layer (Megatron-LM: Shoeybi and others, arXiv:1909.08053).
@@ -116,6 +121,7 @@ struct Layer {
   bool can_be_quantised() const;
   std::int64_t forward_macs() const;     // of one example: multiply-accumulates, two flops each
   std::int64_t output_elements() const;  // of one example
+  bool operator==(const Layer&) const = default;
 };
 
 bool has_experts(const Layer& layer);
