@@ -32,6 +32,7 @@ constexpr std::array kKinds{PageKind{"report", pages::run_content},
                             PageKind{"history_check", pages::history_check_content},
                             PageKind{"suite", pages::suite_content},
                             PageKind{"sweep", pages::sweep_content},
+                            PageKind{"plan", pages::plan_content},
                             PageKind{"history", pages::history_content}};
 
 constexpr std::size_t kMostPageBytes = 1'000'000;

@@ -36,6 +36,7 @@ Content check_content(const Json& document, const JsonOrigin& origin);
 Content paired_check_content(const Json& document, const JsonOrigin& origin);
 Content suite_content(const Json& document, const JsonOrigin& origin);
 Content history_check_content(const Json& document, const JsonOrigin& origin);
+Content plan_content(const Json& document, const JsonOrigin& origin);
 Content sweep_content(const Json& document, const JsonOrigin& origin);
 Content history_content(const Json& document, const JsonOrigin& origin);
 

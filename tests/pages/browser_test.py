@@ -44,6 +44,7 @@ def write_pages(program, scenarios, folder):
     tandem(program, "run", cluster, "--html", folder / "cluster.html")
     tandem(program, "run", scenarios / "gpt-mesh.yaml", "--html", folder / "mesh.html")
     tandem(program, "sweep", scenarios / "gpt-sweep.yaml", "--no-results", "--html", folder / "sweep.html")
+    tandem(program, "plan", scenarios / "gpt-sweep.yaml", "--html", folder / "plan.html")
     tandem(program, "compare", scenarios / "digits.yaml", "--replicas", "1,2", "--steps", "20", "--tries", "1", "--html",
            folder / "compare.html")
     tandem(program, "check", simulated, "--baseline", baseline, "--html", folder / "check.html", codes=(0, 1))

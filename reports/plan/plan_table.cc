@@ -1,0 +1,80 @@
+#include "reports/plan/plan_table.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace tandem {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+std::string_view name_of(PlanGoal goal) {
+  return goal == PlanGoal::cost ? "cost" : "time";
+}
+
+double PlanTable::value(const SweptPoint& point) const {
+  if (point.state != PointState::done || point.throughput <= 0) return kNever;
+  if (goal == PlanGoal::time) return 1 / point.throughput;
+  return point.rates.cost_per_unit > 0 ? point.rates.cost_per_unit : kNever;
+}
+
+double PlanTable::value(std::size_t place) const {
+  return value(sweep.points[place]);
+}
+
+double PlanTable::least(std::size_t place) const {
+  const SweptPoint& point = sweep.points[place];
+  const PlannedPoint& known = planned[place];
+  if (point.state == PointState::failed || point.state == PointState::does_not_fit) return kNever;
+  if (point.state == PointState::done) return known.is_whole ? value(place) : value(place) * (1 - kQuickError);
+  if (known.units <= 0) return 0;
+  return known.least_step_s / known.units * (goal == PlanGoal::cost ? known.price_per_s : 1);
+}
+
+std::vector<std::size_t> PlanTable::ranking() const {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    if (value(i) < kNever) places.push_back(i);
+  }
+  std::ranges::stable_sort(places, [this](std::size_t a, std::size_t b) {
+    return value(a) != value(b) ? value(a) < value(b) : sweep.points[a].devices < sweep.points[b].devices;
+  });
+  return places;
+}
+
+double PlanTable::least_of_rest(std::size_t from) const {
+  const std::vector<std::size_t> ranks = ranking();
+  std::vector<bool> is_before(sweep.points.size());
+  for (std::size_t i = 0; i < std::min(from, ranks.size()); ++i) is_before[ranks[i]] = true;
+  double smallest = kNever;
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    if (!is_before[i]) smallest = std::min(smallest, least(i));
+  }
+  return smallest;
+}
+
+double PlanTable::gap() const {
+  const std::vector<std::size_t> ranks = ranking();
+  if (ranks.empty()) return kNever;
+  return std::max(0.0, value(ranks.front()) / least_of_rest(0) - 1);
+}
+
+std::size_t PlanTable::simulated() const {
+  return static_cast<std::size_t>(sweep.count(PointState::done));
+}
+
+std::size_t PlanTable::ruled_out() const {
+  const std::vector<std::size_t> ranks = ranking();
+  if (ranks.empty()) return 0;
+  const double last = value(ranks[std::min(std::max<std::size_t>(1, wanted), ranks.size()) - 1]);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    if (sweep.points[i].state == PointState::not_run && least(i) >= last) ++count;
+  }
+  return count;
+}
+
+}  // namespace tandem
