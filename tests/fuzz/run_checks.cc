@@ -11,6 +11,8 @@
 
 #include "reports/run/report_json.h"
 #include "reports/run/report_text.h"
+#include "scenarios/job/job.h"
+#include "scenarios/plan/step_bound.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/sweep/sweep.h"
 
@@ -25,6 +27,8 @@ constexpr std::size_t kQuick = 40'000;
 // Transfers that meet on a link in one run may pass one another in a slower one: of 1,892 random jobs, four were up to
 // 1 % faster on slower GPUs, three of them with parameter servers.
 constexpr double kNoFaster = 0.98;
+
+constexpr double kRounding = 1e-6;  // of times to nanoseconds, kernel by kernel
 
 RunOptions one_run() {
   RunOptions options;
@@ -114,6 +118,18 @@ std::string problem_of_repetitions(const Scenario& scenario, const RunResult& ru
   return problem.empty() ? problem_on_slower_gpus(scenario, run) : problem;
 }
 
+// What devices do by themselves takes no longer than the step.
+std::string problem_of_bound(const Scenario& scenario, const RunResult& run) {
+  Scenario on_topology = scenario;
+  on_topology.topology = run.topology;
+  const Job job = job_of(on_topology);
+  const std::optional<LoneWork> work = lone_work(job);
+  if (!work) return {};
+  const auto step_s = static_cast<double>(run.report.summary.step_time.mean) * 1e-9;
+  const double least_s = least_step_s(job, *work, LinkRates(*on_topology.topology));
+  return least_s <= step_s * (1 + kRounding) ? "" : fmt::format("takes {} s, below its bound of {} s", step_s, least_s);
+}
+
 // A refusal is an answer; a deadlock of a strategy of ours is not.
 template <typename Run>
 std::string unless_refused(Run&& run) {
@@ -156,7 +172,8 @@ std::string problem_of_scenario(const std::string& text) {
   return unless_refused([&] {
     const Scenario scenario = parse_scenario(text, "/nowhere/drawn.yaml");
     const RunResult run = run_scenario(scenario, one_run());
-    const std::string problem = problem_of_times(run);
+    std::string problem = problem_of_times(run);
+    if (problem.empty()) problem = problem_of_bound(scenario, run);
     return problem.empty() ? problem_of_repetitions(scenario, run) : problem;
   });
 }

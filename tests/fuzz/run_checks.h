@@ -11,7 +11,7 @@ namespace tandem::fuzz {
 //
 // A run ends without a deadlock; its times and figures are finite and not negative; it ends with the same times when
 // it is repeated, and when no worker represents others; it is no faster, by more than 2 %, on GPUs of half the
-// speed.
+// speed; and it takes no less than its bound (scenarios/plan/step_bound.h).
 std::string problem_of_scenario(const std::string& text);
 // A collective's time is finite, more than 0 for several devices, and the same when it is repeated.
 std::string problem_of_collective(const DrawnCollective& drawn);

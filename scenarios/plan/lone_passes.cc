@@ -1,0 +1,257 @@
+#include "scenarios/plan/lone_passes.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "scenarios/job/parallel_settings.h"
+#include "scenarios/run/runner.h"
+
+namespace tandem {
+namespace {
+
+// Micro-batches of the simulation: the first one, another one, and one in which gradients are summed.
+constexpr int kPasses = 3;
+constexpr std::string_view kGradient = "gradient", kWeightGradient = "weight gradient";
+
+// A model of whose many equal blocks, one after the other, only a few are left.
+struct ShorterModel {
+  static constexpr std::size_t kLeft = 3;  // the first, one between others, the last
+
+  std::vector<Layer> layers{};
+  std::vector<std::size_t> places{};  // in these, by layer of the model
+
+  // `is_whole`: with all blocks.
+  ShorterModel(const std::vector<Layer>& all, bool is_whole) : places(all.size()) {
+    for (std::size_t first = 0; first < all.size();) {
+      const std::size_t length = length_of_block(all, first);
+      std::size_t copies = 1;
+      while (!is_whole && is_copy(all, first, first + copies * length, length)) ++copies;
+      for (std::size_t copy = 0; copy < copies; ++copy) add(all, first + copy * length, length, copy, copies);
+      first += copies * length;
+    }
+  }
+
+ private:
+  static std::size_t length_of_block(const std::vector<Layer>& all, std::size_t first) {
+    std::size_t end = first + 1;
+    while (all[first].block && end < all.size() && all[end].block == all[first].block) ++end;
+    return end - first;
+  }
+
+  // Whether the block at `other` does the same as the one at `first`.
+  static bool is_copy(const std::vector<Layer>& all, std::size_t first, std::size_t other, std::size_t length) {
+    if (!all[first].block || other + length > all.size() || length_of_block(all, other) != length) return false;
+    for (std::size_t i = 0; i < length; ++i) {
+      Layer one = all[first + i], two = all[other + i];
+      if (!two.block || two.block->group != one.block->group) return false;
+      two.name = one.name;
+      two.block = one.block;
+      if (one != two) return false;
+    }
+    return true;
+  }
+
+  void add(const std::vector<Layer>& all, std::size_t first, std::size_t length, std::size_t copy, std::size_t copies) {
+    const bool is_left = copies <= kLeft || copy < 2 || copy + 1 == copies;
+    for (std::size_t i = 0; i < length; ++i) {
+      places[first + i] = is_left ? layers.size() : places[first + i - length];
+      if (is_left) layers.push_back(all[first + i]);
+    }
+  }
+};
+
+// Returns one replica on one stage, with kPasses micro-batches. Devices along data remain where they divide experts:
+// what these exchange is part of a pass.
+Scenario one_stage_of(const Job& job) {
+  const ParallelOptions& mesh = *job.mesh;
+  Scenario alone = job.scenario;
+  MeshSettings& settings = alone.strategy.mesh;
+  const int with_experts = mesh.context * mesh.tensor / mesh.expert_parts();
+  settings.data = mesh.expert / std::gcd(mesh.expert, with_experts);
+  settings.replicate = 1;
+  settings.pipeline = settings.virtual_stages = 1;
+  settings.stage_blocks.clear();
+  settings.order = PipelineOrder::one_forward_one_backward;
+  settings.overlap_experts = false;
+  settings.distributed_optimizer = settings.overlap_gather = settings.shard_parameters = false;
+  settings.micro_batches = kPasses;
+  const std::int64_t examples = mesh.batch / mesh.data / mesh.micro_batches;
+  alone.workload.batch = static_cast<int>(examples * kPasses * settings.data);
+  const int devices = settings.data * mesh.context * mesh.tensor;
+  alone.devices.per_worker = std::min(devices, job.scenario.devices.per_worker);
+  alone.devices.workers = (devices + alone.devices.per_worker - 1) / alone.devices.per_worker;
+  return alone;
+}
+
+// The layers of a model by the names that their ops begin with.
+class LayersByName {
+ public:
+  explicit LayersByName(const Model& model) {
+    for (std::size_t i = 0; i < model.layers.size(); ++i) layers_.try_emplace(model.layers[i].name, i);
+  }
+
+  // Returns the layer of an op, "block.0.query" of "block.0.query then"; the number of layers for other ops.
+  std::size_t of(const Name& op) {
+    const auto [known, is_new] = known_.try_emplace(op.text(), layers_.size());
+    if (!is_new) return known->second;
+    for (std::string_view name = op.text(); !name.empty();) {
+      const auto found = layers_.find(name);
+      if (found != layers_.end()) return known->second = found->second;
+      const std::size_t space = name.rfind(' ');
+      name = space == std::string_view::npos ? std::string_view() : name.substr(0, space);
+    }
+    return known->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, std::size_t> layers_;
+  std::unordered_map<std::string_view, std::size_t> known_;  // texts of names live as long as the process
+};
+
+// What replicas exchange is not part of a pass.
+bool is_work(const Record& record, int step) {
+  return record.device == 0 && record.step == step && record.kind != RecordKind::step &&
+         record.stream != kCommunicationStream && record.category != Category::input &&
+         record.category != Category::update;
+}
+
+bool is_all_to_all(const Record& record) {
+  return record.kind == RecordKind::collective && record.name == name_of(CollectiveKind::all_to_all);
+}
+
+bool has(const Name& name, std::string_view part) {
+  return name.text().find(part) != std::string::npos;
+}
+
+// Follows the work of the first device in the last step, pass by pass. What is no op of a layer, such as a collective,
+// belongs to that of the op before it. Ops of a backward pass have "gradient" in their names, or come after one that
+// has, as what is computed again does; the pass ends with the gradients of the first layer that has any.
+class PassReader {
+ public:
+  PassReader(const Timeline& timeline, const Model& model, bool with_all_to_all)
+      : layers_(model), count_(model.layers.size()), with_all_to_all_(with_all_to_all) {
+    for (const Record& record : timeline.records) step_ = std::max(step_, record.step);
+    for (const Record& record : timeline.records) {
+      if (!is_of_layer(record) || !has(record.name, kGradient)) continue;
+      last_ = std::min(last_, layers_.of(record.name));
+    }
+    passes_.emplace_back(count_);
+    for (const Record& record : timeline.records) read(record);  // by start
+  }
+
+  const std::vector<std::vector<LonePass>>& passes() const { return passes_; }
+
+ private:
+  bool is_of_layer(const Record& record) {
+    return is_work(record, step_) && record.kind == RecordKind::op && record.stream == kComputeStream &&
+           layers_.of(record.name) < count_;
+  }
+
+  void read(const Record& record) {
+    if (!is_work(record, step_) || (!with_all_to_all_ && is_all_to_all(record))) return;
+    if (is_of_layer(record)) begin_op(layers_.of(record.name), has(record.name, kGradient));
+    const Nanoseconds begin = std::max(until_, record.start_ns);
+    until_ = std::max(until_, record.end_ns);
+    const double seconds = static_cast<double>(std::max<Nanoseconds>(0, record.end_ns - begin)) * 1e-9;
+    LonePass& pass = passes_.back()[layer_];
+    (is_backward_ ? pass.backward_s : pass.forward_s) += seconds;
+    if (has(record.name, kWeightGradient)) pass.weights_s += seconds;
+  }
+
+  void begin_op(std::size_t layer, bool is_gradient) {
+    if (!is_gradient && is_ending_) {
+      passes_.emplace_back(count_);
+      is_backward_ = is_ending_ = false;
+    }
+    layer_ = layer;
+    is_backward_ = is_backward_ || is_gradient;
+    is_ending_ = is_ending_ || (is_gradient && layer <= last_);
+  }
+
+  LayersByName layers_;
+  std::size_t count_;
+  bool with_all_to_all_;
+  int step_ = kNoStep;
+  std::size_t last_ = std::numeric_limits<std::size_t>::max();  // layer of a backward pass
+  std::vector<std::vector<LonePass>> passes_{};
+  std::size_t layer_ = 0;
+  bool is_backward_ = false, is_ending_ = false;
+  Nanoseconds until_ = 0;
+};
+
+RunResult quick_run(Scenario alone) {
+  alone.steps = 2;
+  alone.warmup_steps = 1;
+  return run_scenario(alone, {.measures_scaling = false,
+                              .is_quick = true,
+                              .figures = Figures::of_steps,
+                              .only_report = true,
+                              .has_all_memory = true});
+}
+
+// By layer of the model, of those of a shorter one.
+std::vector<LonePass> of_all_layers(const std::vector<LonePass>& passes, const ShorterModel& shorter) {
+  std::vector<LonePass> all;
+  for (const std::size_t place : shorter.places) all.push_back(passes[place]);
+  return all;
+}
+
+LonePasses passes_of(const Timeline& timeline, const Model& model, const ShorterModel& shorter, bool is_mesh,
+                     bool with_all_to_all) {
+  const PassReader reader(timeline, model, with_all_to_all);
+  const std::vector<std::vector<LonePass>>& passes = reader.passes();
+  if (is_mesh) {
+    if (passes.size() != kPasses) return {};  // a model without gradients, or a strategy with an order of its own
+    return {.first = of_all_layers(passes[0], shorter), .more = of_all_layers(passes[1], shorter)};
+  }
+  std::vector<LonePass> step(model.layers.size());
+  for (const std::vector<LonePass>& pass : passes) {
+    for (std::size_t i = 0; i < pass.size(); ++i) step[i].forward_s += pass[i].both_s();
+  }
+  return {.first = of_all_layers(step, shorter), .more = {}};
+}
+
+// Where all devices divide layers or stages, no device has a replica of its own.
+bool has_replicas(const StrategyInfo& strategy) {
+  return !strategy.division || strategy.has_free_mesh() || strategy.division->axis == &ParallelOptions::data;
+}
+
+// Where a stage computes only some of its blocks again, equal blocks do different things. On one stage, no more of them
+// are among these than on several.
+bool does_the_same_in_blocks(const LayersSettings& layers) {
+  return !layers.recomputed.any || layers.recomputed == RecomputedBlocks{.any = true};
+}
+
+// Whether each replica has an example for each of its passes.
+bool has_examples(const Job& job) {
+  const std::int64_t passes = job.strategy.has_free_mesh() ? job.mesh->micro_batches : 1;
+  return job.scenario.workload.batch >= job.devices / job.devices_of_replica * passes;
+}
+
+}  // namespace
+
+std::optional<LoneWork> lone_work(const Job& job) {
+  if (job.layers == nullptr || !job.models_machine || job.scenario.workload.spread) return std::nullopt;
+  if (!has_replicas(job.strategy) || !has_examples(job)) return std::nullopt;
+  try {
+    const bool is_mesh = job.strategy.has_free_mesh();
+    Scenario alone = is_mesh ? one_stage_of(job)
+                             : one_replica_of(job.scenario, static_cast<int>(job.devices / job.devices_of_replica));
+    auto& layers = std::get<LayersSettings>(alone.workload.kind);
+    layers.offload = {};
+    Model& model = layers.model;
+    const ShorterModel shorter(model.layers, !does_the_same_in_blocks(layers));
+    model.layers = shorter.layers;
+    const Timeline timeline = quick_run(alone).timeline;
+    return LoneWork{.all = passes_of(timeline, model, shorter, is_mesh, true),
+                    .unhidden = passes_of(timeline, model, shorter, is_mesh, false)};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace tandem

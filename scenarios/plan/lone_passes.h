@@ -1,0 +1,40 @@
+// What one replica's passes take by themselves: the work of one device on the layers of a model, as simulated without
+// other replicas, a pipeline or sharding. From it follow times that no step goes below (step_bound.h).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "scenarios/job/job.h"
+
+namespace tandem {
+
+// Seconds during which the first device works on a layer in one pass of a micro-batch, whatever it works on; idle time
+// is left out.
+struct LonePass {
+  double forward_s = 0;
+  double backward_s = 0;  // all of it
+  double weights_s = 0;   // of this, what schedules may leave for later: gradients of weights
+  double both_s() const { return forward_s + backward_s; }
+};
+
+// By layer of the model.
+struct LonePasses {
+  std::vector<LonePass> first{};  // of a step's first micro-batch
+  std::vector<LonePass> more{};   // of each further one
+};
+
+struct LoneWork {
+  LonePasses all{};
+  LonePasses unhidden{};  // without what each device sends to each other one, as to experts: another pass may hide it
+};
+
+// Returns the passes of a job over micro-batches of as many examples as the job's. A mesh becomes that of one replica
+// on one stage: tensor x context devices, and as many along data as divide the experts. Other strategies run as one
+// replica, whose step is `first`, all of it forward. The memory of the devices is no limit. One simulation. Returns
+// nothing for jobs of other things than layers, or whose times are drawn at random; for strategies whose devices all
+// divide layers or stages; and where a replica has no example for each pass, or cannot run by itself. What the host
+// keeps costs nothing.
+std::optional<LoneWork> lone_work(const Job& job);
+
+}  // namespace tandem

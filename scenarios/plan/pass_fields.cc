@@ -1,0 +1,31 @@
+#include "scenarios/plan/pass_fields.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tandem {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNeverDecide = {"devices.workers", "topology.cluster.workers",
+                                                          "workload.batch"};
+constexpr std::array<std::string_view, 12> kDecideNoMesh = {"strategy.data",
+                                                            "strategy.pipeline",
+                                                            "strategy.virtual_stages",
+                                                            "strategy.micro_batches",
+                                                            "strategy.schedule",
+                                                            "strategy.stage_blocks",
+                                                            "strategy.replicate",
+                                                            "strategy.overlap_gather",
+                                                            "strategy.distributed_optimizer",
+                                                            "strategy.shard_parameters",
+                                                            "strategy.overlap_experts",
+                                                            "workload.bucket_bytes"};
+
+}  // namespace
+
+bool decides_passes(std::string_view field, bool is_mesh) {
+  const auto is_among = [field](const auto& fields) { return std::ranges::find(fields, field) != fields.end(); };
+  return !is_among(kNeverDecide) && !(is_mesh && is_among(kDecideNoMesh));
+}
+
+}  // namespace tandem

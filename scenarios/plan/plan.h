@@ -1,0 +1,40 @@
+// Finds the best point of a sweep without simulating all of them: points that do not fit into memory, and those whose
+// least possible time is above what another one takes, are left out.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "reports/plan/plan_table.h"
+#include "scenarios/scenario/scenario.h"
+
+namespace tandem {
+
+// How far a search is. `gap` as PlanTable::gap().
+struct PlanProgress {
+  std::string stage{};  // "bounds", "quick simulations", "whole simulations"
+  int done = 0, of = 0;
+  double gap = 0;
+};
+
+struct PlanOptions {
+  int processes = 0;                 // 0: one for each processor
+  std::optional<double> within_s{};  // ends the search after that time with what is known
+  std::size_t wanted = 5;            // how many points are to be the best ones for certain
+  PlanGoal goal = PlanGoal::time;
+  std::filesystem::path results{};                               // keeps simulated points, as a sweep does; empty: none
+  std::function<void(const PlanProgress& progress)> progress{};  // called a few times a second; may throw
+  std::function<void(const std::string&)> note{};
+};
+
+// Returns the table before the search. Throws InputError for a scenario without a sweep, for an engine that measures,
+// and what SweepSpace throws.
+PlanTable planned_points(const Scenario& scenario, const PlanOptions& options);
+
+// Searches, and fills in the table, so that the caller has what is known when this throws. The times of the best points
+// are those of `tandem run`. Throws what run_sweep() does.
+void run_plan(const Scenario& scenario, const PlanOptions& options, PlanTable& table);
+
+}  // namespace tandem

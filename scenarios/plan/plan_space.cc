@@ -1,0 +1,204 @@
+#include "scenarios/plan/plan_space.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "scenarios/job/tasks.h"
+#include "strategies/parallel/layout/parallel_options.h"
+#include "strategies/strategies.h"
+#include "topologies/joined_machines.h"
+
+namespace tandem {
+namespace {
+
+// The largest sizes that are tried.
+struct Largest {
+  static constexpr int kContext = 16;               // devices that divide a sequence
+  static constexpr std::int64_t kPartTokens = 512;  // the smallest part of one
+  static constexpr int kVirtualStages = 8;
+  static constexpr int kMicroBatches = 512;
+  static constexpr int kPasses = 64;  // over which gradients are accumulated
+  static constexpr int kServers = 16;
+  static constexpr std::size_t kExpertSizes = 8;
+};
+
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t one = 1; one <= std::min(number, most); ++one) {
+    if (number % one == 0) all.push_back(one);
+  }
+  return all;
+}
+
+// What a model lets strategies divide.
+struct Sizes {
+  std::int64_t blocks = 1, tokens = 1, experts = 1;
+
+  explicit Sizes(const Model& model) {
+    std::set<std::pair<std::string, std::int64_t>> seen;
+    for (const Layer& layer : model.layers) {
+      if (layer.block) seen.emplace(layer.block->group, layer.block->copy);
+      if (layer.routing) experts = std::max(experts, layer.routing->experts);
+      if (layer.embedding) tokens = std::max(tokens, layer.embedding->rows);
+    }
+    blocks = std::max<std::int64_t>(1, static_cast<std::int64_t>(seen.size()));
+  }
+};
+
+// The text of a `sweep:`.
+class Space {
+ public:
+  template <typename Value>
+  void add(const std::string& field, const std::vector<Value>& values) {
+    if (!values.empty()) values_.push_back(fmt::format("{}: [{}]", field, fmt::join(values, ", ")));
+  }
+  void where(std::string condition) { where_.push_back("\"" + std::move(condition) + "\""); }
+  std::string text() const {
+    const std::string conditions = where_.empty() ? "" : fmt::format(", where: [{}]", fmt::join(where_, ", "));
+    return fmt::format("{{values: {{{}}}{}}}", fmt::join(values_, ", "), conditions);
+  }
+
+ private:
+  std::vector<std::string> values_, where_;
+};
+
+class UsualSpace {
+ public:
+  UsualSpace(const Scenario& scenario, const SpaceChoices& choices) : scenario_(scenario), choices_(choices) {
+    if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) sizes_.emplace(layers->model);
+    devices_ = most_workers() * scenario.devices.per_worker;
+    for (const std::string& name : named()) {
+      (strategy_info(name).has_free_mesh() ? meshes_ : others_).push_back(name);
+    }
+  }
+
+  std::string text() {
+    if (choices_.workers.size() > 1) space_.add("devices.workers", choices_.workers);
+    std::vector<std::string> names = meshes_;
+    names.insert(names.end(), others_.begin(), others_.end());
+    space_.add("strategy.name", names);
+    if (!meshes_.empty()) add_meshes();
+    if (!others_.empty()) add_passes();
+    add_servers();
+    if (sizes_ && sizes_->blocks > 1) space_.add<std::string>("workload.activation_checkpointing", {"false", "true"});
+    return space_.text();
+  }
+
+ private:
+  int most_workers() const {
+    if (choices_.workers.empty()) return training_workers(scenario_);
+    return *std::max_element(choices_.workers.begin(), choices_.workers.end());
+  }
+
+  bool may_run(const StrategyInfo& info) const {
+    if (info.one_device) return devices_ == 1;
+    if (!info.several_workers && most_workers() > 1) return false;
+    if (info.parameter_servers == ServerUse::required) return most_workers() > 1;
+    if (!info.division) return true;
+    if (info.has_free_mesh()) return sizes_ && sizes_->blocks > 1 && devices_ > 1;
+    // A mesh has layers and stages on all devices among its sizes.
+    return info.division->axis == &ParallelOptions::data || info.is_registered;
+  }
+
+  std::vector<std::string> named() const {
+    if (!choices_.strategies.empty()) {
+      for (const std::string& name : choices_.strategies) strategy_info(name);  // throws where there is none
+      return choices_.strategies;
+    }
+    std::vector<std::string> names;
+    for (const std::string& name : strategy_names()) {
+      if (may_run(strategy_info(name))) names.push_back(name);
+    }
+    return names;
+  }
+
+  // "strategy == 'a' or strategy == 'b'"; "" where all strategies are among them.
+  static std::string among(const std::vector<std::string>& names, const std::vector<std::string>& others) {
+    if (others.empty()) return "";
+    std::vector<std::string> texts;
+    for (const std::string& name : names) texts.push_back(fmt::format("strategy == '{}'", name));
+    return fmt::format("({})", fmt::join(texts, " or "));
+  }
+
+  // What meshes must meet, and what other strategies must.
+  void where_mesh(const std::string& of_mesh, const std::string& of_others) {
+    if (others_.empty()) return space_.where(of_mesh);
+    const std::string is_mesh = among(meshes_, others_);
+    space_.where(fmt::format("{0} and ({1}) or not {0} and ({2})", is_mesh, of_mesh, of_others));
+  }
+
+  void add_meshes() {
+    const std::int64_t batch = scenario_.workload.batch, per_worker = scenario_.devices.per_worker;
+    const std::int64_t domain =
+        per_worker * (scenario_.topology ? std::int64_t{joined_machines(*scenario_.topology)} : 1);
+    space_.add("strategy.data", divisors(devices_, batch));
+    space_.add("strategy.tensor", divisors(devices_, domain));
+    space_.add("strategy.context",
+               divisors(devices_, std::min<std::int64_t>(Largest::kContext, sizes_->tokens / Largest::kPartTokens)));
+    space_.add("strategy.pipeline", divisors(devices_, sizes_->blocks));
+    const bool has_experts = sizes_->experts > 1;
+    where_mesh("data * tensor * context * pipeline == devices", "data * tensor * context * pipeline == 1");
+    if (has_experts) {
+      std::vector<std::int64_t> sizes = divisors(sizes_->experts, devices_);
+      if (sizes.size() > Largest::kExpertSizes) sizes.erase(sizes.begin() + 1, sizes.end() - Largest::kExpertSizes + 1);
+      space_.add("strategy.expert", sizes);
+      where_mesh("data * context % expert == 0", "expert == 1");
+    }
+    space_.add("strategy.virtual_stages", divisors(sizes_->blocks, Largest::kVirtualStages));
+    space_.add("strategy.micro_batches", divisors(batch, Largest::kMicroBatches));
+    where_mesh(
+        "(pipeline > 1 or virtual_stages == 1) and (virtual_stages == 1 or micro_batches % pipeline == 0) and batch % "
+        "data == 0 and batch / data % micro_batches == 0",
+        "virtual_stages * micro_batches == 1");
+    space_.add<std::string>("strategy.stage_blocks", {"balanced"});
+    space_.add<std::string>("workload.sequence_parallel", {"false", "true"});
+    space_.where("workload.sequence_parallel == (tensor > 1)");
+    if (others_.empty()) return space_.add<std::string>("strategy.distributed_optimizer", {"true"});
+    space_.add<std::string>("strategy.distributed_optimizer", {"false", "true"});
+    space_.where(fmt::format("strategy.distributed_optimizer == {}", among(meshes_, others_)));
+  }
+
+  // Strategies that replicate the model, or divide it equally, go through their part of the batch in passes.
+  void add_passes() {
+    if (!sizes_) return;
+    const std::int64_t examples = scenario_.workload.batch / std::max(1, devices_);
+    space_.add("workload.gradient_accumulation_steps", divisors(std::max<std::int64_t>(1, examples), Largest::kPasses));
+    where_mesh_passes();
+  }
+  void where_mesh_passes() {
+    if (!meshes_.empty()) where_mesh("gradient_accumulation_steps == 1", "true");
+  }
+
+  void add_servers() {
+    std::vector<std::string> with, without;
+    for (const std::string& name : others_) {
+      (strategy_info(name).parameter_servers == ServerUse::required ? with : without).push_back(name);
+    }
+    without.insert(without.end(), meshes_.begin(), meshes_.end());
+    if (with.empty()) return;
+    std::vector<int> servers{0};
+    for (int count = 1; count <= std::min(Largest::kServers, most_workers()); count *= 2) servers.push_back(count);
+    space_.add("devices.ps", servers);
+    space_.where(without.empty() ? "servers > 0" : fmt::format("(servers > 0) == {}", among(with, without)));
+  }
+
+  const Scenario& scenario_;
+  const SpaceChoices& choices_;
+  std::optional<Sizes> sizes_;  // of layers
+  int devices_ = 1;
+  std::vector<std::string> meshes_, others_;
+  Space space_;
+};
+
+}  // namespace
+
+std::string usual_space(const Scenario& scenario, const SpaceChoices& choices) {
+  return UsualSpace(scenario, choices).text();
+}
+
+}  // namespace tandem

@@ -1,0 +1,94 @@
+#include "scenarios/plan/replica_exchange.h"
+
+#include <algorithm>
+#include <map>
+
+#include "strategies/model/experts.h"
+#include "topologies/joined_machines.h"
+
+namespace tandem {
+namespace {
+
+// Returns the seconds in which each of the devices of a stage sends `bytes` x (n - 1) / n of a buffer to others, or
+// receives as much, where groups of n devices with the same parameters reduce, scatter or gather.
+class GroupTimes {
+ public:
+  GroupTimes(const Job& job, std::int64_t devices_of_group, const LinkRates& rates)
+      : mesh_(*job.mesh), devices_(devices_of_group), rates_(rates) {
+    const std::int64_t joined = mesh_.joined;
+    if (joined == 0 || devices_ * mesh_.tensor <= joined) return;
+    domains_ = devices_ * mesh_.tensor / joined;
+    is_known_ = joined % mesh_.tensor == 0 && devices_ * mesh_.tensor % joined == 0;
+    machines_of_domain_ = std::max<std::int64_t>(1, joined / mesh_.per_worker);
+  }
+
+  double seconds(double bytes) const {
+    if (devices_ == 1 || !is_known_) return 0;
+    const double by_device = rates_.of_gpu > 0 ? rates_.of_gpu : rates_.of_host;
+    if (domains_ == 1) return by_device > 0 ? bytes * others(devices_) / by_device : 0;
+    if (rates_.of_machine <= 0) return 0;
+    // What the devices of a domain have of a group is reduced there first; each tensor-parallel part has its group.
+    const double ports = rates_.of_machine * static_cast<double>(machines_of_domain_);
+    return bytes * mesh_.tensor * others(domains_) / ports;
+  }
+
+ private:
+  static double others(std::int64_t count) { return static_cast<double>(count - 1) / static_cast<double>(count); }
+
+  const ParallelOptions& mesh_;
+  std::int64_t devices_, domains_ = 1, machines_of_domain_ = 1;
+  const LinkRates& rates_;
+  bool is_known_ = true;
+};
+
+}  // namespace
+
+LinkRates::LinkRates(const Topology& topology) {
+  std::map<NodeIndex, double> to_gpus, to_host;
+  for (LinkIndex i = 0; i < topology.link_count(); ++i) {
+    const Link& link = topology.link(i);
+    const auto ends_at = [&](NodeKind kind) {
+      return topology.node(link.from).kind == kind || topology.node(link.to).kind == kind;
+    };
+    for (const NodeIndex end : {link.from, link.to}) {
+      if (topology.node(end).kind != NodeKind::gpu) continue;
+      const NodeIndex other = end == link.from ? link.to : link.from;
+      const bool is_among_gpus = ends_at(NodeKind::nvswitch) || topology.node(other).kind == NodeKind::gpu;
+      (is_among_gpus ? to_gpus : to_host)[end] += link.model->bandwidth_bytes_per_s.value;
+    }
+  }
+  for (const auto& [gpu, rate] : to_gpus) of_gpu = std::max(of_gpu, rate);
+  for (const auto& [gpu, rate] : to_host) of_host = std::max(of_host, rate);
+  std::map<int, double> ports;
+  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
+    const Node& node = topology.node(i);
+    if (node.kind == NodeKind::nic && node.port) ports[node.worker] += node.port->bandwidth_bytes_per_s.value;
+  }
+  for (const auto& [worker, rate] : ports) of_machine = std::max(of_machine, rate);
+}
+
+ReplicaExchange replica_exchange(const Job& job, const std::vector<std::size_t>& first, const LinkRates& rates) {
+  const ParallelOptions& mesh = *job.mesh;
+  const LayersSettings& layers = *job.layers;
+  const bool divides_state = mesh.distributed_optimizer;
+  ReplicaExchange exchange{.is_summed_later = !layers.overlap && !mesh.shard_parameters,
+                           .is_gathered_first = mesh.overlap_gather};
+  const bool is_among_others = mesh.replicate > 1 || mesh.ways() > 1;
+  if (is_among_others) return exchange;
+  const GroupTimes times(job, mesh.replicas(), rates);
+  const auto gradient_bytes = static_cast<double>(size_of(layers.parameter_type()));
+  const double parameter_bytes = layers.gathers_quantised ? 1 : static_cast<double>(size_of(layers.storage()));
+  for (int chunk = 0; chunk < mesh.chunks(); ++chunk) {
+    const auto stage = static_cast<std::size_t>(mesh.stage_of(0, chunk));
+    double parameters = 0;
+    for (std::size_t i = first[stage]; i < first[stage + 1]; ++i) {
+      const Layer& layer = layers.model.layers[i];
+      if (!has_experts(layer)) parameters += static_cast<double>(layer.parameters()) / mesh.tensor;
+    }
+    exchange.summed_s += times.seconds(parameters * gradient_bytes);
+    exchange.gathered_s.push_back(divides_state ? times.seconds(parameters * parameter_bytes) : 0);
+  }
+  return exchange;
+}
+
+}  // namespace tandem
