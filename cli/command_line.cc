@@ -40,8 +40,9 @@ int run_command_line(int argc, char** argv) {
   add_errors_option(app);
   app.require_subcommand(0, 1);  // what follows a command is never another one: `tandem help run`
   Action action;
-  for (const auto add : {add_run, add_compare, add_calibrate, add_check, add_help, add_history, add_collectives,
-                         add_import, add_report, add_sweep, add_schema, add_topology, add_validate, add_manual}) {
+  for (const auto add :
+       {add_run, add_compare, add_calibrate, add_check, add_help, add_history, add_collectives, add_import, add_plan,
+        add_report, add_sweep, add_schema, add_topology, add_validate, add_manual}) {
     add(app, action);
   }
   try {

@@ -62,6 +62,7 @@ void add_help(CLI::App& app, Action& action);
 void add_history(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_manual(CLI::App& app, Action& action);  // `completion` and `man`
+void add_plan(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);

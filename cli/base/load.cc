@@ -34,17 +34,6 @@ std::string nearest_file(const fs::path& wanted) {
   return name.empty() || !wanted.has_parent_path() ? name : (folder / name).string();
 }
 
-void check_exists(const std::string& what, const std::string& file) {
-  std::error_code ignored;
-  if (fs::is_directory(file, ignored)) {
-    throw InputError({{.file = file, .path = "", .message = fmt::format("is a folder; expected a {} file", what)}});
-  }
-  if (fs::exists(file, ignored)) return;
-  std::string message = fmt::format("no such {} file", what);
-  if (const std::string near = nearest_file(file); !near.empty()) message += fmt::format("; did you mean '{}'?", near);
-  throw InputError({{.file = file, .path = "", .message = message}});
-}
-
 constexpr int kMostUsualMachines = 4096;
 
 std::vector<ScenarioSetting> settings_of(const std::vector<std::string>& words) {
@@ -72,6 +61,17 @@ Scenario imported_scenario(const std::shared_ptr<const InputFile>& file, const s
 }
 
 }  // namespace
+
+void check_exists(const std::string& what, const std::string& file) {
+  std::error_code ignored;
+  if (fs::is_directory(file, ignored)) {
+    throw InputError({{.file = file, .path = "", .message = fmt::format("is a folder; expected a {} file", what)}});
+  }
+  if (fs::exists(file, ignored)) return;
+  std::string message = fmt::format("no such {} file", what);
+  if (const std::string near = nearest_file(file); !near.empty()) message += fmt::format("; did you mean '{}'?", near);
+  throw InputError({{.file = file, .path = "", .message = message}});
+}
 
 std::shared_ptr<SharedParts> parts_of(const std::shared_ptr<const InputFile>& file) {
   auto parts = std::make_shared<SharedParts>();

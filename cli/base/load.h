@@ -18,6 +18,9 @@ namespace tandem {
 // missing file suggests the file of that folder with the nearest name.
 Scenario scenario_from(const std::string& file, const std::vector<std::string>& settings = {});
 
+// Throws InputError for a file that does not exist, with the nearest name, or that is a folder. `what`: "scenario".
+void check_exists(const std::string& what, const std::string& file);
+
 inline bool is_standard_input(const std::string& file) {
   return file == "-";
 }

@@ -1,0 +1,152 @@
+#include "scenarios/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "cli/base/command.h"
+#include "cli/base/exit_codes.h"
+#include "cli/base/load.h"
+#include "cli/base/output.h"
+#include "cli/base/phase.h"
+#include "cli/base/plan_scenario.h"
+#include "cli/base/progress_line.h"
+#include "reports/plan/plan_json.h"
+#include "scenarios/plan/point_text.h"
+#include "topologies/base/shown.h"
+#include "topologies/base/units.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PlanFlags {
+  CommonOptions common;
+  PlanQuestion question;
+  std::string results;  // empty: none are kept
+  std::string goal = "time";
+  std::string scenario_file;  // --scenario
+  int processes = 0;
+  int wanted = 5;
+  std::optional<double> within_s{};
+  bool dry_run = false;
+};
+
+std::function<void(const PlanProgress&)> progress_of(std::function<void(std::string_view, int, int)> of_stages) {
+  return [of_stages = std::move(of_stages)](const PlanProgress& progress) {
+    std::string stage = progress.stage;
+    if (std::isfinite(progress.gap)) stage += fmt::format(", {:.1f} % from the least possible", 100 * progress.gap);
+    of_stages(stage + ": point", progress.done, progress.of);
+  };
+}
+
+void print_plan(const Output& output, const PlanTable& table) {
+  if (output.json()) {
+    output.write_json(plan_to_json(table));
+  } else {
+    output.write_text(plan_text(table));
+  }
+  if (output.wants_page()) output.write_page(plan_to_json(table));
+}
+
+// Writes the scenario of the best point.
+void write_best(const PlanFlags& flags, const Scenario& scenario, const PlanTable& table) {
+  const std::vector<std::size_t> ranks = table.ranking();
+  if (flags.scenario_file.empty() || ranks.empty()) return;
+  write_file(flags.scenario_file,
+             text_of_point(scenario, ranks.front(), fs::absolute(flags.scenario_file).parent_path()));
+}
+
+// Costs are those of machines, of which the scenario must state the price.
+void check_price(const Scenario& scenario, const std::vector<std::string>& fields) {
+  const auto is_of_topology = [](const std::string& field) { return field.starts_with("topology"); };
+  if (std::ranges::any_of(fields, is_of_topology)) return;
+  if (scenario.topology && scenario.topology->facts().price) return;
+  throw InputError({scenario.problem_at(
+      "topology",
+      "states no price of its machines, without which --for cost compares nothing; such as `price: 98 $/h`")});
+}
+
+int plan(const PlanFlags& flags) {
+  const Output output(flags.common);
+  if (!flags.scenario_file.empty()) check_writable(flags.scenario_file);
+  const ScenarioToPlan asked = scenario_to_plan(flags.question, flags.common);
+  const Scenario& scenario = asked.scenario;
+  PlanOptions options{.processes = flags.processes,
+                      .within_s = flags.within_s,
+                      .wanted = static_cast<std::size_t>(flags.wanted),
+                      .goal = flags.goal == "cost" ? PlanGoal::cost : PlanGoal::time,
+                      .results = flags.results,
+                      .progress = {},
+                      .note = [](const std::string& text) { std::cerr << "tandem: " << shown_output(text) << '\n'; }};
+  PlanTable table = planned_points(scenario, options);
+  if (options.goal == PlanGoal::cost) check_price(scenario, table.sweep.fields);
+  if (flags.dry_run) {
+    output.write_text(space_text(scenario) + fmt::format("# {} points\n", table.sweep.points.size()));
+    return kOk;
+  }
+  ProgressLine line(flags.common);
+  options.progress = progress_of(line.of_stages(scenario.name));
+  try {
+    const Phase phase("plan " + scenario.name);
+    run_plan(scenario, options, table);
+  } catch (...) {
+    line.finish();
+    if (!table.ranking().empty()) print_plan(output, table);
+    throw;
+  }
+  line.finish();
+  if (!asked.has_own_strategy) table.usual = {};
+  print_plan(output, table);
+  write_best(flags, scenario, table);
+  return table.ranking().empty() || table.sweep.count(PointState::lost) > 0 ? kRunFailed : kOk;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("plan", "Find the fastest or cheapest way to train a model, and how sure that is");
+  auto flags = std::make_shared<PlanFlags>();
+  PlanQuestion& question = flags->question;
+  command
+      ->add_option("model", question.file,
+                   "A scenario, whose `sweep:` is searched if it has one, or a file that `tandem import` reads")
+      ->required();
+  add_set_option(*command, question.settings);
+  command->add_option("--topology", question.topology, "A machine of the catalog, or a topology file");
+  command->add_option("--devices", question.devices,
+                      "Devices, 512, or a range, 64..512: 64, and twice as many while in the range");
+  command->add_option("--batch", question.batch, "Examples of a step, of all replicas together")
+      ->check(CLI::Range(1, 1 << 28));
+  command->add_option("--precision", question.precision, "To what the operands of dense layers are quantised")
+      ->check(CLI::IsMember({"fp8", "mxfp8", "nvfp4"}));
+  command->add_option("--sequence-length", question.tokens, "Tokens of a sequence, of a file that is imported")
+      ->check(CLI::Range(1, 1 << 24));
+  command->add_option("--strategies", question.strategies, "Strategies to choose from (default: all that may run)")
+      ->delimiter(',');
+  CLI::Option* space = command->add_option("--space", question.space, "A file whose `sweep:` is searched");
+  command
+      ->add_flag("--usual-space", question.usual_space, "Search the usual space, although the scenario has a `sweep:`")
+      ->excludes(space);
+  command->add_option("--for", flags->goal, "What to make least of")->check(CLI::IsMember({"time", "cost"}));
+  command->add_option("--within", flags->within_s, "Seconds after which the search ends with what is known")
+      ->check(number_within(0, limits_of(Dimension::seconds).most));
+  command->add_option("--best", flags->wanted, "How many points are to be the best ones for certain")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--scenario", flags->scenario_file, "Write the scenario of the best point to this file");
+  command->add_option("--results", flags->results, "Keep simulated points in this file, and begin with those in it");
+  command->add_option("-j,--jobs", flags->processes, "Processes that search (default: one a processor)")
+      ->check(CLI::Range(1, 4096));
+  command->add_flag("--dry-run", flags->dry_run, "Show the space, without searching it");
+  add_common_options(*command, flags->common);
+  add_page_option(*command, flags->common);
+  command->callback([flags, &action] { action = [flags] { return plan(*flags); }; });
+}
+
+}  // namespace tandem
