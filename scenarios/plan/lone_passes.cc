@@ -9,6 +9,8 @@
 
 #include "scenarios/job/parallel_settings.h"
 #include "scenarios/run/runner.h"
+#include "strategies/parallel/layout/pipeline_schedule.h"
+#include "strategies/parallel/mesh_division.h"
 
 namespace tandem {
 namespace {
@@ -127,23 +129,36 @@ bool has(const Name& name, std::string_view part) {
   return name.text().find(part) != std::string::npos;
 }
 
+using Actions = std::vector<PipelineAction>;
+
+// The passes of a strategy's own order on one stage.
+Actions actions_of(const Job& job, const Scenario& alone) {
+  if (!job.strategy.has_free_mesh()) return {};
+  const auto* how = dynamic_cast<const MeshDivision*>(job.strategy.division->how.get());
+  return how != nullptr ? how->schedule(0, parallel_options(alone)) : one_forward_one_backward(0, 1, kPasses);
+}
+
 // Follows the work of the first device in the last step, pass by pass. What is no op of a layer, such as a collective,
-// belongs to that of the op before it. Ops of a backward pass have "gradient" in their names, or come after one that
+// belongs to that of the op before it. Ops of a backward pass have "gradient" in their names, or come before one that
 // has, as what is computed again does; the pass ends with the gradients of the first layer that has any.
 class PassReader {
  public:
-  PassReader(const Timeline& timeline, const Model& model, bool with_all_to_all)
-      : layers_(model), count_(model.layers.size()), with_all_to_all_(with_all_to_all) {
+  // `actions`: the order of the passes; empty: whatever their number, each forward one is followed by its backward one.
+  PassReader(const Timeline& timeline, const Model& model, const Actions& actions, bool with_all_to_all)
+      : layers_(model), count_(model.layers.size()), actions_(actions), with_all_to_all_(with_all_to_all) {
     for (const Record& record : timeline.records) step_ = std::max(step_, record.step);
     for (const Record& record : timeline.records) {
       if (!is_of_layer(record) || !has(record.name, kGradient)) continue;
       last_ = std::min(last_, layers_.of(record.name));
     }
-    passes_.emplace_back(count_);
     for (const Record& record : timeline.records) read(record);  // by start
   }
 
-  const std::vector<std::vector<LonePass>>& passes() const { return passes_; }
+  // By micro-batch. Empty where the ops are not those of the actions.
+  std::vector<std::vector<LonePass>> passes() const {
+    const bool is_as_expected = actions_.empty() || (number_ + 1 == actions_.size() && is_ending_);
+    return is_as_expected ? passes_ : std::vector<std::vector<LonePass>>();
+  }
 
  private:
   bool is_of_layer(const Record& record) {
@@ -157,29 +172,46 @@ class PassReader {
     const Nanoseconds begin = std::max(until_, record.start_ns);
     until_ = std::max(until_, record.end_ns);
     const double seconds = static_cast<double>(std::max<Nanoseconds>(0, record.end_ns - begin)) * 1e-9;
-    LonePass& pass = passes_.back()[layer_];
-    (is_backward_ ? pass.backward_s : pass.forward_s) += seconds;
+    const PipelineAction now = action();
+    const auto micro_batch = static_cast<std::size_t>(now.micro_batch);
+    while (passes_.size() <= micro_batch) passes_.emplace_back(count_);
+    LonePass& pass = passes_[micro_batch][layer_];
+    (now.pass == PipelineAction::Pass::forward ? pass.forward_s : pass.backward_s) += seconds;
     if (has(record.name, kWeightGradient)) pass.weights_s += seconds;
   }
 
+  // The action that is under way.
+  PipelineAction action() const {
+    if (number_ < actions_.size()) return actions_[number_];
+    const auto kind = number_ % 2 == 0 ? PipelineAction::Pass::forward : PipelineAction::Pass::backward;
+    return {.pass = kind, .micro_batch = static_cast<int>(number_ / 2)};
+  }
+
+  bool is_forward_next() const {
+    return number_ + 1 < actions_.size() && actions_[number_ + 1].pass == PipelineAction::Pass::forward;
+  }
+
   void begin_op(std::size_t layer, bool is_gradient) {
-    if (!is_gradient && is_ending_) {
-      passes_.emplace_back(count_);
-      is_backward_ = is_ending_ = false;
+    const bool is_forward = action().pass == PipelineAction::Pass::forward;
+    const bool ends_forward = is_forward && (is_gradient || (is_forward_next() && layer < layer_));
+    const bool ends_backward = !is_forward && is_ending_ && (!is_gradient || layer > last_);
+    if (ends_forward || ends_backward) {
+      ++number_;
+      is_ending_ = false;
     }
     layer_ = layer;
-    is_backward_ = is_backward_ || is_gradient;
     is_ending_ = is_ending_ || (is_gradient && layer <= last_);
   }
 
   LayersByName layers_;
   std::size_t count_;
+  Actions actions_;
   bool with_all_to_all_;
   int step_ = kNoStep;
   std::size_t last_ = std::numeric_limits<std::size_t>::max();  // layer of a backward pass
   std::vector<std::vector<LonePass>> passes_{};
-  std::size_t layer_ = 0;
-  bool is_backward_ = false, is_ending_ = false;
+  std::size_t number_ = 0, layer_ = 0;  // of the action that is under way, and of its layer
+  bool is_ending_ = false;
   Nanoseconds until_ = 0;
 };
 
@@ -200,12 +232,11 @@ std::vector<LonePass> of_all_layers(const std::vector<LonePass>& passes, const S
   return all;
 }
 
-LonePasses passes_of(const Timeline& timeline, const Model& model, const ShorterModel& shorter, bool is_mesh,
+LonePasses passes_of(const Timeline& timeline, const Model& model, const ShorterModel& shorter, const Actions& actions,
                      bool with_all_to_all) {
-  const PassReader reader(timeline, model, with_all_to_all);
-  const std::vector<std::vector<LonePass>>& passes = reader.passes();
-  if (is_mesh) {
-    if (passes.size() != kPasses) return {};  // a model without gradients, or a strategy with an order of its own
+  const std::vector<std::vector<LonePass>> passes = PassReader(timeline, model, actions, with_all_to_all).passes();
+  if (!actions.empty()) {
+    if (passes.size() != kPasses) return {};  // a model without gradients, or gradients of weights that come later
     return {.first = of_all_layers(passes[0], shorter), .more = of_all_layers(passes[1], shorter)};
   }
   std::vector<LonePass> step(model.layers.size());
@@ -246,9 +277,10 @@ std::optional<LoneWork> lone_work(const Job& job) {
     Model& model = layers.model;
     const ShorterModel shorter(model.layers, !does_the_same_in_blocks(layers));
     model.layers = shorter.layers;
+    const Actions actions = actions_of(job, alone);
     const Timeline timeline = quick_run(alone).timeline;
-    return LoneWork{.all = passes_of(timeline, model, shorter, is_mesh, true),
-                    .unhidden = passes_of(timeline, model, shorter, is_mesh, false)};
+    return LoneWork{.all = passes_of(timeline, model, shorter, actions, true),
+                    .unhidden = passes_of(timeline, model, shorter, actions, false)};
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -2,12 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "scenarios/estimates/expected_error.h"
+#include "scenarios/plan/plan.h"
+#include "scenarios/plan/plan_space.h"
 #include "scenarios/reading/scenario_schema.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/sweep/sweep_space.h"
 #include "strategies/base/errors.h"
 #include "strategies/parallel/sharded_division.h"
 #include "strategies/strategies.h"
@@ -130,6 +134,38 @@ TEST(UserStrategy, DividesTablesInAWayOfItsOwn) {
               HasSubstr("strategy.virtual_stages: one stage a device"));
   EXPECT_THAT(refusal("strategy: {name: gpipe, data: 1, pipeline: 8, micro_batches: 3}\n"),
               HasSubstr("3 micro-batches do not divide a replica's batch of 16"));
+}
+
+// Nobody says anything of it to the search: it divides the model, or says why not.
+TEST(UserStrategy, TakesPartInPlans) {
+  const std::string text =
+      "schema_version: 1\nname: own\nworkload: {kind: layers, model: gpt, sizes: {layers: 8, hidden: 1024, heads: 16, "
+      "tokens: 512}, dtype: bf16, batch: 32}\nstrategy: {name: gpipe, data: 8}\nengine: {name: sim}\n"
+      "topology: {cluster: {node: hgx-h100, workers: 1}}\ndevices: {type: gpu, per_worker: 8}\nsteps: 2\n"
+      "warmup_steps: 1\n";
+  const std::string file = TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml";
+  const Scenario base = parse_scenario(text, file);
+  EXPECT_THAT(usual_space(base, {}), HasSubstr("gpipe"));
+  const Scenario scenario =
+      parse_scenario(text, file, {{"the space", "sweep", usual_space(base, {.strategies = {"gpipe"}, .workers = {}})}});
+  const PlanOptions options{.processes = 2, .wanted = 1};
+  PlanTable table = planned_points(scenario, options);
+  run_plan(scenario, options, table);
+  EXPECT_EQ(table.gap(), 0);
+  EXPECT_LT(table.simulated(), table.sweep.points.size() / 4);
+  double best = std::numeric_limits<double>::infinity();
+  const SweepSpace space(scenario);
+  SharedParts parts = space.parts();
+  std::size_t place = 0;
+  for (const SweepSpace::Point& point : space.points()) {
+    const std::size_t at = place++;
+    if (table.sweep.points[at].state == PointState::failed) continue;
+    const Report report =
+        run_scenario(space.scenario(point, parts), {.measures_scaling = false, .only_report = true}).report;
+    EXPECT_LE(table.least(at), 1 / report.throughput() * (1 + 1e-6));
+    best = std::min(best, 1 / report.throughput());
+  }
+  EXPECT_EQ(table.value(table.ranking().front()), best);
 }
 
 TEST(UserStrategy, TheSchemaKnowsIt) {
