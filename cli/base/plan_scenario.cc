@@ -70,22 +70,22 @@ struct Machines {
 Machines machines_for(const PlanQuestion& question, int per_machine) {
   Machines machines{.per_machine = per_machine};
   if (question.devices.empty()) return machines;
-  const auto [least, most] = devices_of(question.devices);
+  const DeviceRange range = devices_of(question.devices);
   const int each = std::max(1, per_machine);
   const auto check = [&](int devices) {
     const std::string option = "--devices " + question.devices;
-    if (least < most && devices < each)
+    if (range.least < range.most && devices < each)
       refuse(option, fmt::format("a range is of whole machines of {}; or give one number of devices", each));
     if (devices <= each || devices % each == 0) return;
     refuse(option, fmt::format("{} devices are no whole machines of {}; {} or {} are", devices, each,
                                devices / each * each, (devices / each + 1) * each));
   };
-  for (int devices = least; devices <= most; devices *= 2) {
+  for (int devices = range.least; devices <= range.most; devices *= 2) {
     check(devices);
     machines.workers.push_back(std::max(1, devices / each));
     if (devices > kMostDevicesOfAPlan / 2) break;
   }
-  machines.per_machine = std::min(each, most);
+  machines.per_machine = std::min(each, range.most);
   return machines;
 }
 
@@ -159,7 +159,7 @@ class PlanScenario {
   }
 
   Scenario of_scenario() {
-    const Scenario given = scenario_from(question_.file, question_.settings);
+    Scenario given = scenario_from(question_.file, question_.settings);
     const std::optional<Topology> named = named_topology(given.devices.type == DeviceType::gpu);
     const Topology* topology = named ? &*named : given.topology.get();
     const Machines machines = machines_for(question_, topology != nullptr ? gpus_of(*topology) : 0);

@@ -18,7 +18,8 @@ std::string_view name_of(PlanGoal goal) {
 double PlanTable::value(const SweptPoint& point) const {
   if (point.state != PointState::done || point.throughput <= 0) return kNever;
   if (goal == PlanGoal::time) return 1 / point.throughput;
-  return point.rates.cost_per_unit > 0 ? point.rates.cost_per_unit : kNever;
+  const double cost = point.rates.cost_per_unit;
+  return cost > 0 ? cost : double{kNever};
 }
 
 double PlanTable::value(std::size_t place) const {

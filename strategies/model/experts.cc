@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
 #include <numeric>
 
 #include "topologies/base/error.h"
@@ -82,7 +83,9 @@ double computed_parts_used(std::int64_t experts, std::int64_t used, std::int64_t
 // All layers of a model ask for the same.
 double parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, const RoutingGroups& groups) {
   using Question = std::array<std::int64_t, 5>;
-  thread_local std::map<Question, double> answers;
+  static std::mutex mutex;  // guards the answers
+  static std::map<Question, double> answers;
+  const std::lock_guard lock(mutex);
   const auto [known, is_new] = answers.try_emplace(Question{experts, used, parts, groups.count, groups.used});
   if (is_new) known->second = computed_parts_used(experts, used, parts, groups);
   return known->second;

@@ -21,7 +21,6 @@ namespace tandem {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 struct PlannedSpace {
   std::string model = "gpt", sizes = "{layers: 8, hidden: 1024, heads: 16, tokens: 512}";
@@ -102,7 +101,7 @@ Scenario with_few_points(const PlannedSpace& space, std::mt19937& random) {
   const Scenario base = read_scenario(space.text());
   std::string sweep = usual_space(base, {});
   for (int thinned = 2;; ++thinned) {
-    const Scenario scenario =
+    Scenario scenario =
         parse_scenario("schema_version: 1\n" + space.text(), base.file, {{"the space", "sweep", sweep}});
     const std::size_t points = SweepSpace(scenario).points().size();
     if (points <= kFewPoints) return scenario;
