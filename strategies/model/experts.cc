@@ -1,9 +1,6 @@
 #include "strategies/model/experts.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <mutex>
 #include <numeric>
 
 #include "topologies/base/error.h"
@@ -61,34 +58,30 @@ std::vector<double> in_chosen_groups(std::int64_t begin, std::int64_t end, std::
   return after.back();
 }
 
-double computed_parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, const RoutingGroups& groups) {
+}  // namespace
+
+double parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, const RoutingGroups& groups) {
   if (groups.count == 0 && experts % parts == 0) {
     return static_cast<double>(parts) * (1 - missed(experts, used, experts / parts));
   }
-  if (groups.count == 0) return computed_parts_used(experts, used, parts, {.count = 1, .used = 1});
+  if (groups.count == 0) return parts_used(experts, used, parts, {.count = 1, .used = 1});
   const std::int64_t of_group = experts / groups.count;
   double sum = 0;
+  std::vector<double> found;
+  std::int64_t found_in = -1, found_width = 0;  // parts of one group that are as wide have the same probabilities
   for (std::int64_t part = 0; part < parts; ++part) {
-    const std::vector<double> found =
-        in_chosen_groups(part * experts / parts, (part + 1) * experts / parts, of_group, groups);
+    const std::int64_t begin = part * experts / parts, end = (part + 1) * experts / parts;
+    const bool is_in_one = end > begin && begin / of_group == (end - 1) / of_group;
+    if (!is_in_one || begin / of_group != found_in || end - begin != found_width) {
+      found = in_chosen_groups(begin, end, of_group, groups);
+      found_in = is_in_one ? begin / of_group : -1;
+      found_width = end - begin;
+    }
     for (std::size_t of_part = 0; of_part < found.size(); ++of_part) {
       sum += found[of_part] * (1 - missed(groups.used * of_group, used, static_cast<std::int64_t>(of_part)));
     }
   }
   return sum;
-}
-
-}  // namespace
-
-// All layers of a model ask for the same.
-double parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, const RoutingGroups& groups) {
-  using Question = std::array<std::int64_t, 5>;
-  static std::mutex mutex;  // guards the answers
-  static std::map<Question, double> answers;
-  const std::lock_guard lock(mutex);
-  const auto [known, is_new] = answers.try_emplace(Question{experts, used, parts, groups.count, groups.used});
-  if (is_new) known->second = computed_parts_used(experts, used, parts, groups);
-  return known->second;
 }
 
 double dispatched_bytes(const ExpertSettings& settings, double element_bytes) {
