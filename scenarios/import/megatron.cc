@@ -86,7 +86,6 @@ class MegatronReader {
     if (value <= (1 << 24)) return value;
     flags_.fail(name, fmt::format("{} is more than any model has", value));
   }
-  bool is_bert() const { return is_bert_; }
 
   void check_kind() {
     const std::string file = std::filesystem::path(flags_.file()).filename().string();
@@ -118,7 +117,7 @@ class MegatronReader {
     TransformerSpec& spec = job_.spec;
     spec.name = std::filesystem::path(flags_.file()).stem().string();
     spec.source = flags_.file() + " (arguments of Megatron-LM)";
-    spec.is_causal = !is_bert();
+    spec.is_causal = !is_bert_;
     spec.hidden = positive("hidden_size");
     spec.tokens = positive("seq_length", positive("encoder_seq_length", 0));
     if (spec.tokens == 0) spec.tokens = positive("seq_length");
@@ -129,14 +128,14 @@ class MegatronReader {
     if (has_learned_positions()) {
       spec.more_entries = std::max(spec.tokens, positive("max_position_embeddings", spec.tokens));
     }
-    if (is_bert()) spec.more_entries += 2;
+    if (is_bert_) spec.more_entries += 2;
     spec.tied = flags_.find("untie_embeddings_and_output_weights") == nullptr ||
                 !flags_.is_on("untie_embeddings_and_output_weights");
     spec.dropout =
         flags_.text("hidden_dropout", "0.1") == "0.0" || flags_.text("hidden_dropout", "0.1") == "0" ? 0 : 0.1;
     job_.tensor = positive("tensor_model_parallel_size", 1);
     spec.vocabulary = vocabulary();
-    if (is_bert()) {
+    if (is_bert_) {
       spec.head = TransformerSpec::Head::masked_language;
       spec.head_bias = true;
       spec.pooler.present = !flags_.is_on("bert_no_binary_head");
@@ -175,10 +174,10 @@ class MegatronReader {
     const std::int64_t multiple = positive("make_vocab_size_divisible_by", 128) * job_.tensor;
     std::int64_t words = positive("vocab_size", 0);
     if (words == 0) {
-      words = is_bert() ? kBertVocabulary : kGpt2Vocabulary;
+      words = is_bert_ ? kBertVocabulary : kGpt2Vocabulary;
       job_.assumed.push_back(
           fmt::format("a vocabulary of {} words, as the {} has: the tokenizer is not read (--vocab-size)", words,
-                      is_bert() ? "uncased BERT" : "GPT-2"));
+                      is_bert_ ? "uncased BERT" : "GPT-2"));
     }
     return (words + multiple - 1) / multiple * multiple;
   }
