@@ -36,7 +36,7 @@ nlohmann::ordered_json plan_to_json(const PlanTable& table) {
   for (std::size_t i = 0; i < std::min(table.wanted, ranks.size()); ++i) json["best"].push_back(ranks[i]);
   if (!ranks.empty()) {
     json["value"] = table.value(ranks.front());
-    json["least"] = number_or_null(table.least_of_rest(0));
+    json["least"] = number_or_null(table.least_of_all());
     json["gap"] = number_or_null(table.gap());
   }
   json["counts"] = {{"points", table.sweep.points.size()},

@@ -46,21 +46,16 @@ std::vector<std::size_t> PlanTable::ranking() const {
   return places;
 }
 
-double PlanTable::least_of_rest(std::size_t from) const {
-  const std::vector<std::size_t> ranks = ranking();
-  std::vector<bool> is_before(sweep.points.size());
-  for (std::size_t i = 0; i < std::min(from, ranks.size()); ++i) is_before[ranks[i]] = true;
+double PlanTable::least_of_all() const {
   double smallest = kNever;
-  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
-    if (!is_before[i]) smallest = std::min(smallest, least(i));
-  }
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) smallest = std::min(smallest, least(i));
   return smallest;
 }
 
 double PlanTable::gap() const {
   const std::vector<std::size_t> ranks = ranking();
   if (ranks.empty()) return kNever;
-  return std::max(0.0, value(ranks.front()) / least_of_rest(0) - 1);
+  return std::max(0.0, value(ranks.front()) / least_of_all() - 1);
 }
 
 std::size_t PlanTable::simulated() const {

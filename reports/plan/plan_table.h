@@ -44,8 +44,8 @@ struct PlanTable {
   double least(std::size_t place) const;
   // Returns the points that are done, the best first.
   std::vector<std::size_t> ranking() const;
-  // Returns the smallest value that a point may have, among those from rank `from` on (0: the best).
-  double least_of_rest(std::size_t from) const;
+  // Returns the smallest value that a point may have.
+  double least_of_all() const;
   // Returns by how much the best point is above the smallest possible value, as a share of the latter: 0 if no point
   // can be better. Infinite without a best point, or where nothing is known of another one.
   double gap() const;

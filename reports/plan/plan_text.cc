@@ -77,7 +77,7 @@ std::string certificate_text(const PlanTable& table, std::size_t best) {
     text = "certain: no point of this space takes less";
   } else if (std::isfinite(gap)) {
     text = fmt::format("no point of this space takes less than {}: the best is within {} of it",
-                       Values(table, best).text(table.least_of_rest(0)), percent_text(gap));
+                       Values(table, best).text(table.least_of_all()), percent_text(gap));
   } else {
     text = "not certain: of some points nothing is known";
   }

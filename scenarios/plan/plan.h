@@ -33,8 +33,8 @@ struct PlanOptions {
 // and what SweepSpace throws.
 PlanTable planned_points(const Scenario& scenario, const PlanOptions& options);
 
-// Searches, and fills in the table, so that the caller has what is known when this throws. The times of the best points
-// are those of `tandem run`. Throws what run_sweep() does.
+// Searches, and fills in the table, so that the caller has what is known when this throws. The time of the best point
+// is that of `tandem run`, unless the table says why not (PlanTable::stopped). Throws what run_sweep() does.
 void run_plan(const Scenario& scenario, const PlanOptions& options, PlanTable& table);
 
 }  // namespace tandem

@@ -168,9 +168,6 @@ class UsualSpace {
     if (!sizes_) return;
     const std::int64_t examples = scenario_.workload.batch / std::max(1, devices_);
     space_.add("workload.gradient_accumulation_steps", divisors(std::max<std::int64_t>(1, examples), Largest::kPasses));
-    where_mesh_passes();
-  }
-  void where_mesh_passes() {
     if (!meshes_.empty()) where_mesh("gradient_accumulation_steps == 1", "true");
   }
 

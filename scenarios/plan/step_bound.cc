@@ -90,11 +90,11 @@ class Pipeline {
     const bool has_gradients = action.pass == PassKind::backward || action.pass == PassKind::weights;
     if (is_last && has_gradients) last_passes_s_ = std::min(last_passes_s_, begin_s);
     if (action.pass != PassKind::forward || action.micro_batch != 0 || !exchange_.is_gathered_first) return;
-    gathered_s_ = 0;
+    double gathered_s = 0;
     for (std::size_t chunk = 0; chunk <= static_cast<std::size_t>(action.chunk) && chunk < exchange_.gathered_s.size();
          ++chunk)
-      gathered_s_ += exchange_.gathered_s[chunk];
-    device.now_s = std::max(device.now_s, gathered_s_);
+      gathered_s += exchange_.gathered_s[chunk];
+    device.now_s = std::max(device.now_s, gathered_s);
   }
 
   std::size_t index_of(int way, int stage, int micro_batch) const {
@@ -144,7 +144,7 @@ class Pipeline {
   std::vector<Device> devices_{};
   std::vector<double> forward_end_s_{}, backward_end_s_{};
   ReplicaExchange exchange_{};
-  double last_passes_s_ = std::numeric_limits<double>::infinity(), gathered_s_ = 0;
+  double last_passes_s_ = std::numeric_limits<double>::infinity();
 };
 
 // Whether passes take turns, so that the work of one hides what the other one exchanges.

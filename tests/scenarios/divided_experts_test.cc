@@ -74,8 +74,8 @@ TEST(DividedLayers, KeepExpertsWholeOnTensorParallelDevices) {
   EXPECT_TRUE(sums(all).contains({2 * kExperts, 4})) << "all devices have all experts";
 }
 
-// Of four devices along tensor, two divide each expert. Each sends a quarter of the tokens to those with the same part
-// of other experts, and gathers what the other one of its pair got.
+// Two of the four devices along tensor divide each expert. Each sends a quarter of the tokens to those with the same
+// part of other experts, and gathers what the other one of its pair got.
 TEST(DividedLayers, DivideExpertsAmongSomeOfTheTensorParallelDevices) {
   const std::string rows = ", sequence_parallel: true";
   const RunResult result = run_experts("{name: mesh, tensor: 4, expert: 2, expert_tensor: 2}", 4, rows);
