@@ -91,8 +91,13 @@ std::vector<Nanoseconds> ticks_of(Records step, int step_index, int passes) {
   return ticks;
 }
 
-std::optional<Repetition> repetition_in(Records step, int step_index, int passes, int period) {
-  const std::vector<Nanoseconds> ticks = ticks_of(step, step_index, passes);
+struct TimedStep {
+  Records records;
+  std::vector<Nanoseconds> ticks;
+};
+
+std::optional<Repetition> repetition_in(const TimedStep& step, int period) {
+  const std::vector<Nanoseconds>& ticks = step.ticks;
   const auto distance = static_cast<std::size_t>(period);
   for (std::size_t i = 0; i + 2 * distance < ticks.size(); ++i) {
     const Nanoseconds length = ticks[i + 2 * distance] - ticks[i + distance];
@@ -100,7 +105,7 @@ std::optional<Repetition> repetition_in(Records step, int step_index, int passes
     // Work that begins together with the tick is in the same stretch, however its start was rounded.
     const Nanoseconds second = ticks[i + distance] - kRounding - 1;
     Repetition found{.first = second - length, .second = second, .end = second + length};
-    if (repeats(step, found)) return found;
+    if (repeats(step.records, found)) return found;
   }
   return std::nullopt;
 }
@@ -114,6 +119,26 @@ std::map<int, std::pair<Nanoseconds, Nanoseconds>> times_of_steps(const Timeline
     known->second = {std::min(known->second.first, record.start_ns), std::max(known->second.second, record.end_ns)};
   }
   return times;
+}
+
+std::vector<TimedStep> timed_steps(const Timeline& timeline, int passes) {
+  std::vector<TimedStep> steps;
+  for (const auto& [step, time] : times_of_steps(timeline)) {
+    const Records records = starting_in(timeline.records, time.first, time.second);
+    steps.push_back({.records = records, .ticks = ticks_of(records, step, passes)});
+  }
+  return steps;
+}
+
+// Returns one repetition of each step; none if some step has none.
+std::vector<Repetition> repetitions_in(std::span<const TimedStep> steps, int period) {
+  std::vector<Repetition> repetitions;
+  for (const TimedStep& step : steps) {
+    std::optional<Repetition> found = repetition_in(step, period);
+    if (!found) return {};
+    repetitions.push_back(std::move(*found));
+  }
+  return repetitions;
 }
 
 // How much earlier something begins that began at `time`.
@@ -141,13 +166,13 @@ std::int64_t sequence_without(std::span<const Repetition> repetitions, const Rec
 
 }  // namespace
 
-std::optional<Timeline> without_a_period(const Timeline& timeline, int passes, int period) {
+std::optional<ShorterSteps> without_a_period(const Timeline& timeline, int passes, int period, int most) {
+  const std::vector<TimedStep> steps = timed_steps(timeline, passes);
   std::vector<Repetition> repetitions;
-  for (const auto& [step, time] : times_of_steps(timeline)) {
-    const Records records = starting_in(timeline.records, time.first, time.second);
-    std::optional<Repetition> found = repetition_in(records, step, passes, period);
-    if (!found) return std::nullopt;
-    repetitions.push_back(std::move(*found));
+  int repeated = 0;
+  for (int multiple = 1; multiple <= most && repetitions.empty(); ++multiple) {
+    repeated = multiple * period;
+    repetitions = repetitions_in(steps, repeated);
   }
   if (repetitions.empty()) return std::nullopt;
   Timeline shorter{.engine = timeline.engine,
@@ -170,7 +195,7 @@ std::optional<Timeline> without_a_period(const Timeline& timeline, int passes, i
     shorter.records.push_back(record);
   }
   sort_records(shorter.records);
-  return shorter;
+  return ShorterSteps{.timeline = std::move(shorter), .period = repeated};
 }
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/base/run_phase.h"
 #include "engine/engine_info.h"
@@ -212,16 +213,27 @@ RunResult run_part(const Job& part, const Job& job, const RunOptions& options) {
   return result;
 }
 
+// After so many periods of the order of work times usually repeat, where they do not after one.
+constexpr int kUsualPeriods = 2;
+
 // Runs as few passes of each step as show what the others do; nothing where they do not.
 std::optional<RunResult> run_steady_state(const Job& job, const RunOptions& options) {
   if (!options.only_report || options.schedule_seed) return std::nullopt;
-  for (std::optional<FewerPasses> fewer = fewer_passes(job); fewer; fewer = fewer_passes(job, 2 * fewer->passes)) {
+  int least = 1, multiple = 1;
+  while (std::optional<FewerPasses> fewer = fewer_passes(job, least, multiple)) {
     RunResult result = run_part(job_of(fewer->scenario), job, options);
-    const auto whole = continued_summary(result.report.summary, result.timeline, *fewer, options.figures);
-    if (!whole) continue;
-    result.report.summary = *whole;
-    result.report.notes.push_back(note_of(*fewer, job));
-    return result;
+    const auto seen = seen_period(result.report.summary, result.timeline, *fewer, options.figures);
+    if (seen && seen->summary) {
+      result.report.summary = *seen->summary;
+      result.report.notes.push_back(note_of(*fewer, job));
+      return result;
+    }
+    if (seen) {
+      multiple = std::lcm(multiple, seen->periods);
+    } else {
+      least = 2 * fewer->passes;
+      multiple = kUsualPeriods;
+    }
   }
   return std::nullopt;
 }

@@ -13,7 +13,8 @@ namespace {
 
 // How many periods a step needs beside those that fill the pipeline, by trial: two that are compared, and those in
 // which times settle and the last passes begin. Rounds of interleaved stages fill it in two.
-constexpr int kPeriodsToSee = 4;
+constexpr int kPeriodsCompared = 2, kPeriodsBeside = 2;
+constexpr int kPeriodsToSee = kPeriodsCompared + kPeriodsBeside;
 constexpr int kRoundsToFill = 2;
 
 bool is_pipelined(const Job& job) {
@@ -49,13 +50,18 @@ bool can_repeat(const Job& job) {
 
 }  // namespace
 
-std::optional<FewerPasses> fewer_passes(const Job& job, int least) {
+std::optional<FewerPasses> fewer_passes(const Job& job, int least, int multiple) {
   if (!can_repeat(job)) return std::nullopt;
   const auto [period, filling] = job.mesh ? rhythm_of(*job.mesh) : Rhythm{};
   const int fill = std::max(filling, (least + period - 1) / period);
-  const int passes = (fill + kPeriodsToSee) * period, all = passes_of(job);
+  const int all = passes_of(job), some = (fill + kPeriodsToSee) * period;
+  const int passes = some + std::max(0, (all - some) / period % multiple) * period;
   if (period == 1 ? 4 * passes > 3 * all : 2 * passes > all) return std::nullopt;
-  FewerPasses fewer{.scenario = job.scenario, .passes = passes, .of = all, .period = period};
+  FewerPasses fewer{.scenario = job.scenario,
+                    .passes = passes,
+                    .of = all,
+                    .period = period,
+                    .most = (passes / period - filling - kPeriodsBeside) / kPeriodsCompared};
   fewer.scenario.workload.batch = job.scenario.workload.batch / all * passes;
   if (is_pipelined(job)) {
     fewer.scenario.strategy.mesh.micro_batches = passes;
@@ -65,13 +71,17 @@ std::optional<FewerPasses> fewer_passes(const Job& job, int least) {
   return fewer;
 }
 
-std::optional<Summary> continued_summary(const Summary& simulated, const Timeline& timeline, const FewerPasses& fewer,
-                                         Figures figures) {
-  const auto shorter = without_a_period(timeline, fewer.passes, fewer.period);
+std::optional<SeenPeriod> seen_period(const Summary& simulated, const Timeline& timeline, FewerPasses& fewer,
+                                      Figures figures) {
+  const auto shorter = without_a_period(timeline, fewer.passes, fewer.period, fewer.most);
   if (!shorter) return std::nullopt;
-  return continued(simulated,
-                   summarize(*shorter, fewer.scenario.warmup_steps, Pace::in_step, RecordLevel::all, figures),
-                   fewer.periods_left_out());
+  SeenPeriod seen{.periods = shorter->period / fewer.period, .summary = {}};
+  if ((fewer.of - fewer.passes) % shorter->period != 0) return seen;
+  fewer.period = shorter->period;
+  seen.summary = continued(
+      simulated, summarize(shorter->timeline, fewer.scenario.warmup_steps, Pace::in_step, RecordLevel::all, figures),
+      fewer.periods_left_out());
+  return seen;
 }
 
 std::string note_of(const FewerPasses& fewer, const Job& job) {

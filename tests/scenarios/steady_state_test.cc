@@ -1,5 +1,6 @@
 // A run whose passes are simulated in part ends with the figures of the run in which all of them are.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,6 +83,24 @@ TEST(SteadyState, StagesOfUnequalSize) {
       {.strategy = "{name: mesh, tensor: 2, pipeline: 4, micro_batches: 32, stage_blocks: [1, 2, 2, 3]}"}, 25);
 }
 
+// The first stage waits for what it began four micro-batches ago.
+TEST(SteadyState, MicroBatchesOfTwoLengthsThatTakeTurns) {
+  const SteadyJob job{.strategy = "{name: mesh, tensor: 2, pipeline: 4, micro_batches: 63, stage_blocks: [1, 3, 3, 1]}",
+                      .workload = "batch: 63"};
+  expect_equal_reports(job, 17);
+  EXPECT_THAT(report_of(job, true).notes,
+              testing::Contains(testing::HasSubstr("29 of the 63 of a step are simulated; a "
+                                                   "period of 2 repeats")));
+}
+
+// What devices that divide the sequence exchange shares NICs with what stages send.
+TEST(SteadyState, MicroBatchesThatRepeatAfterEight) {
+  expect_equal_reports({.strategy = "{name: mesh, tensor: 2, context: 2, pipeline: 4, micro_batches: 63}",
+                        .workload = "batch: 63",
+                        .workers = 2},
+                       4);
+}
+
 TEST(SteadyState, InterleavedStagesRepeatARoundOfMicroBatches) {
   expect_equal_reports({.strategy = "{name: mesh, tensor: 2, pipeline: 4, virtual_stages: 2, micro_batches: 64}",
                         .workload = "batch: 64"},
@@ -139,6 +158,9 @@ TEST(SteadyState, FewerPassesAreACopyOfTheJobWithEqualPasses) {
   ASSERT_TRUE(more);
   EXPECT_EQ(more->passes, 20);
   EXPECT_FALSE(fewer_passes(job, 2 * more->passes)) << "44 of 32";
+  const auto by_fives = fewer_passes(job, 1, 5);
+  ASSERT_TRUE(by_fives);
+  EXPECT_EQ(by_fives->passes, 12) << "20 are left out";
   EXPECT_FALSE(fewer_passes(job, 21)) << "25 of 32 save less than a quarter";
 }
 
