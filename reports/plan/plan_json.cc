@@ -23,6 +23,27 @@ PlanJson planned_point(const PlanTable& table, std::size_t place) {
   return json;
 }
 
+PlanJson change_to_json(const HandChange& change) {
+  PlanJson json = {{"fields", PlanJson::array()}};
+  for (const HandChange::Field& one : change.fields)
+    json["fields"].push_back({{"field", one.field}, {"from", one.from}, {"to", one.to}});
+  json["point"] = point_to_json(change.point);
+  return json;
+}
+
+PlanJson other_to_json(const OtherPlan& other) {
+  PlanJson json = {{"change", other.change}};
+  if (!other.problem.empty()) {
+    json["problem"] = other.problem;
+    return json;
+  }
+  json["value"] = other.value;
+  json["gap"] = number_or_null(other.gap);
+  json["same_point"] = other.is_same_point;
+  json["best"] = point_to_json(other.best);
+  return json;
+}
+
 }  // namespace
 
 nlohmann::ordered_json plan_to_json(const PlanTable& table) {
@@ -46,6 +67,14 @@ nlohmann::ordered_json plan_to_json(const PlanTable& table) {
                     {"ruled_out", table.ruled_out()}};
   if (!table.stopped.empty()) json["stopped"] = table.stopped;
   if (table.usual.state != PointState::not_run) json["as_it_is"] = point_to_json(table.usual);
+  if (!table.by_hand.empty()) {
+    json["by_hand"] = PlanJson::array();
+    for (const HandChange& change : table.by_hand) json["by_hand"].push_back(change_to_json(change));
+  }
+  if (!table.others.empty()) {
+    json["what_if"] = PlanJson::array();
+    for (const OtherPlan& other : table.others) json["what_if"].push_back(other_to_json(other));
+  }
   json["points"] = PlanJson::array();
   for (std::size_t i = 0; i < table.sweep.points.size(); ++i) json["points"].push_back(planned_point(table, i));
   return json;

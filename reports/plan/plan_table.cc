@@ -52,6 +52,15 @@ double PlanTable::least_of_all() const {
   return smallest;
 }
 
+std::vector<const HandChange*> PlanTable::first_changes() const {
+  std::vector<const HandChange*> changes;
+  for (const HandChange& change : by_hand) {
+    if (value(change.point) < value(usual)) changes.push_back(&change);
+  }
+  std::ranges::stable_sort(changes, {}, [this](const HandChange* change) { return value(change->point); });
+  return changes;
+}
+
 double PlanTable::gap() const {
   const std::vector<std::size_t> ranks = ranking();
   if (ranks.empty()) return kNever;

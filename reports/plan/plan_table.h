@@ -28,6 +28,25 @@ struct PlannedPoint {
   bool is_whole = false;    // its times are those of `tandem run`; false: of a quick simulation, or it has none
 };
 
+// The scenario as it is, but with some values of the best point.
+struct HandChange {
+  struct Field {
+    std::string field, from, to;  // from: "-" where the scenario says nothing
+  };
+  std::vector<Field> fields{};
+  SweptPoint point{};  // without values
+};
+
+// What a plan of the same space finds with a change of the machines or of the scenario.
+struct OtherPlan {
+  std::string change;         // "1 GB more memory of each GPU"
+  std::string problem{};      // why nothing was found; empty: `best` is known
+  SweptPoint best{};          // with its values
+  double value = 0;           // of the best one, as PlanTable::value()
+  double gap = 0;             // as PlanTable::gap()
+  bool is_same_point = true;  // as without the change
+};
+
 struct PlanTable {
   SweepTable sweep;
   std::vector<PlannedPoint> planned{};  // of the same points
@@ -35,6 +54,10 @@ struct PlanTable {
   std::size_t wanted = 1;  // how many points are to be the best ones for certain
   // The scenario as it is, without the sweep's values; state not_run where it was not simulated.
   SweptPoint usual{};
+  // What differs between it and the best point, one difference at a time. Those that mean nothing for themselves, such
+  // as the sizes of a mesh, are one.
+  std::vector<HandChange> by_hand{};
+  std::vector<OtherPlan> others{};
   std::string stopped{};  // why the search ended before all was certain; empty: it did not
 
   // What the goal makes least of: seconds, or money, for a unit. Infinite for points that have not run.
@@ -52,6 +75,8 @@ struct PlanTable {
   // Returns the points that were simulated, and those that never were because others are better for certain.
   std::size_t simulated() const;
   std::size_t ruled_out() const;
+  // Returns the changes by hand that are better than the scenario as it is, the best first.
+  std::vector<const HandChange*> first_changes() const;
 };
 
 // Returns a text for people.

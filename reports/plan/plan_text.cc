@@ -13,6 +13,8 @@
 namespace tandem {
 namespace {
 
+constexpr std::size_t kMostByHand = 3;
+
 // A value of the goal as people read it: the time of a step with the best point's batch, or a cost.
 class Values {
  public:
@@ -51,6 +53,16 @@ SweepTable shown_points(const PlanTable& table, const std::vector<std::size_t>& 
     point.values.clear();
     for (const std::size_t i : kept) point.values.push_back(points[place].values[i]);
     shown.points.push_back(std::move(point));
+  }
+  return shown;
+}
+
+// The values of one point, of the fields of which the space has several.
+SweepTable shown_values(const PlanTable& table, const std::vector<std::pair<std::string, std::string>>& values) {
+  SweepTable shown = shown_points(table, {});
+  SweptPoint& point = shown.points.emplace_back();
+  for (const auto& value : values) {
+    if (std::ranges::find(shown.fields, value.first) != shown.fields.end()) point.values.push_back(value);
   }
   return shown;
 }
@@ -118,13 +130,51 @@ std::string order_text(const PlanTable& table, const std::vector<std::size_t>& r
       "");
 }
 
+// What each difference between the scenario and the best point gives for itself.
+std::string by_hand_text(const PlanTable& table, std::size_t best) {
+  if (table.by_hand.size() < 2) return "";
+  const std::vector<const HandChange*> changes = table.first_changes();
+  if (changes.empty()) return "no single one of its differences from the best makes it better\n";
+  std::string text = "by hand, change first: ";
+  for (std::size_t i = 0; i < std::min(changes.size(), kMostByHand); ++i) {
+    SweepTable fields{.scenario = "", .engine = "", .fields = {}, .points = {{.values = {}}}};
+    for (const HandChange::Field& one : changes[i]->fields) {
+      fields.fields.push_back(one.field);
+      fields.points.front().values.emplace_back(one.field, one.to);
+    }
+    text += fmt::format("{}{}: {}", i > 0 ? "; or " : "", values_text(fields, fields.points.front()),
+                        Values(table, best).text(table.value(changes[i]->point)));
+  }
+  return wrapped_list("", words_of(text), "");
+}
+
 std::string usual_text(const PlanTable& table, std::size_t best) {
   const SweptPoint& usual = table.usual;
   if (usual.state == PointState::not_run) return "";
   if (usual.state != PointState::done)
     return wrapped_list("", words_of("as it is, the scenario has no result: " + usual.problem), "");
   return fmt::format("as it is, the scenario takes {} a step; the best is {:.2f} times as good\n",
-                     time_text(usual.step_time), table.value(usual) / table.value(best));
+                     time_text(usual.step_time), table.value(usual) / table.value(best)) +
+         by_hand_text(table, best);
+}
+
+// What the same space gives with other machines.
+std::string others_text(const PlanTable& table, std::size_t best) {
+  std::string text;
+  for (const OtherPlan& other : table.others) {
+    std::string line = fmt::format("with {}: ", other.change);
+    if (!other.problem.empty()) {
+      line += other.problem;
+    } else {
+      const double gain = table.value(best) / other.value - 1;
+      const SweepTable shown = shown_values(table, other.best.values);
+      line += fmt::format("{}, {}{} better, at {}", Values(table, best).text(other.value),
+                          other.gap > 0 ? "at least " : "", percent_text(std::max(0.0, gain)),
+                          other.is_same_point ? "the same point" : values_text(shown, shown.points.front()));
+    }
+    text += wrapped_list("", words_of(line), "");
+  }
+  return text;
 }
 
 bool has_memory_figures(const SweptPoint& point) {
@@ -181,7 +231,8 @@ std::string plan_text(const PlanTable& table) {
   std::vector<std::size_t> all(ranks.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   text += best_text(table, shown, best) + certificate_text(table, best) + counts_text(table) + memory_note(table);
-  return text + "\n" + rows_text(shown, all) + order_text(table, ranks) + usual_text(table, best);
+  return text + "\n" + rows_text(shown, all) + order_text(table, ranks) + usual_text(table, best) +
+         others_text(table, best);
 }
 
 }  // namespace tandem

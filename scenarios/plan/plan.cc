@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "engine/engine_info.h"
+#include "scenarios/plan/hand_changes.h"
 #include "scenarios/plan/seen_points.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/sweep/point_runner.h"
@@ -55,7 +56,7 @@ class PlanRun {
       open_results();
       see_points();
       search();
-      run_usual();
+      if (options_.has_usual) run_usual();
       state_losses();
     } catch (const TimeIsUp&) {
       table_.stopped = fmt::format("the time is up ({:g} s)", *options_.within_s);
@@ -215,13 +216,57 @@ class PlanRun {
 
   // The scenario as it is, for comparison.
   void run_usual() {
-    PointRunner runner(space_, points_, files_, topology_, 1);
-    ProcessPool pool(1, [&runner](int) { return runner.line_of_base(); });
-    const std::vector<int> jobs{0};
-    const auto take = [this](int, const std::string& line) { table_.usual = point_of_line(line, "a result", 0).point; };
-    pool.run(jobs, {.done = take,
-                    .lost = [](int, const std::string&) {},
-                    .tick = [this] { tick("the scenario as it is", 0, 1); }});
+    run_variants({{}}, [this](std::size_t, SweptPoint point) { table_.usual = std::move(point); });
+    const std::vector<std::size_t> ranks = table_.ranking();
+    if (table_.usual.state == PointState::done && !ranks.empty()) change_by_hand(ranks.front());
+  }
+
+  // Changes the scenario as it is into the best one, field by field, and those together that mean nothing alone.
+  void change_by_hand(std::size_t best) {
+    const std::vector<ChangedFields> single = differences_of(space_, points_[best]);
+    ChangedFields together;
+    const auto take = [&](const ChangedFields& fields, SweptPoint point) {
+      if (fields.size() == 1 && point.state == PointState::failed) return together.push_back(fields.front());
+      table_.by_hand.push_back(hand_change(best, fields, std::move(point)));
+    };
+    run_variants(
+        single, [&](std::size_t i, SweptPoint point) { take(single[i], std::move(point)); }, best);
+    std::ranges::sort(together);
+    if (together.size() < 2 || together.size() == single.size()) return;
+    run_variants(
+        {together}, [&](std::size_t, SweptPoint point) { take(together, std::move(point)); }, best);
+  }
+
+  HandChange hand_change(std::size_t best, const ChangedFields& fields, SweptPoint point) const {
+    HandChange change{.fields = {}, .point = std::move(point)};
+    for (const std::size_t field : fields) {
+      const auto& [name, value] = table_.sweep.points[best].values[field];
+      change.fields.push_back({.field = name, .from = value_as_it_is(space_, field), .to = value});
+    }
+    return change;
+  }
+
+  // Simulates the scenario with some values of a point at a time.
+  void run_variants(const std::vector<ChangedFields>& variants,
+                    const std::function<void(std::size_t variant, SweptPoint point)>& take, std::size_t place = 0) {
+    const int processes = std::min(processes_, static_cast<int>(variants.size()));
+    if (processes == 0) return;
+    PointRunner runner(space_, points_, files_, topology_, 1.0 / processes);
+    const auto make = [&](int variant, SharedParts& parts) {
+      const ChangedFields& fields = variants[static_cast<std::size_t>(variant)];
+      return fields.empty() ? base_ : space_.variant(points_[place], fields, parts);
+    };
+    ProcessPool pool(processes, [&](int variant) {
+      return runner.line_of_other([&](SharedParts& parts) { return make(variant, parts); });
+    });
+    std::vector<int> jobs(variants.size());
+    std::iota(jobs.begin(), jobs.end(), 0);
+    std::map<int, SweptPoint> points;
+    pool.run(jobs,
+             {.done = [&](int job, const std::string& line) { points[job] = point_of_line(line, "a result", 0).point; },
+              .lost = [](int, const std::string&) {},
+              .tick = [this] { tick("the scenario as it is", 0, 1); }});
+    for (auto& [job, point] : points) take(static_cast<std::size_t>(job), std::move(point));
   }
 
   void take_line(std::size_t place, const std::string& line, bool is_whole) {

@@ -24,7 +24,8 @@ struct PlanOptions {
   std::optional<double> within_s{};  // ends the search after that time with what is known
   std::size_t wanted = 5;            // how many points are to be the best ones for certain
   PlanGoal goal = PlanGoal::time;
-  std::filesystem::path results{};                               // keeps simulated points, as a sweep does; empty: none
+  bool has_usual = true;            // whether the scenario as it is runs, too, and what one would change in it first
+  std::filesystem::path results{};  // keeps simulated points, as a sweep does; empty: none
   std::function<void(const PlanProgress& progress)> progress{};  // called a few times a second; may throw
   std::function<void(const std::string&)> note{};
 };

@@ -69,16 +69,22 @@ class Space {
 
 class UsualSpace {
  public:
-  UsualSpace(const Scenario& scenario, const SpaceChoices& choices) : scenario_(scenario), choices_(choices) {
+  UsualSpace(const Scenario& scenario, const SpaceChoices& choices)
+      : scenario_(scenario), choices_(choices), machines_(machines_of(scenario, choices)) {
     if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) sizes_.emplace(layers->model);
-    devices_ = most_workers() * scenario.devices.per_worker;
+    for (const MachineChoice& one : machines_) {
+      const int most = *std::ranges::max_element(one.workers);
+      most_workers_ = std::max(most_workers_, most);
+      devices_ = std::max(devices_, most * one.per_worker);
+      joined_devices_ = std::max(joined_devices_, std::min(most, one.joined) * one.per_worker);
+    }
     for (const std::string& name : named()) {
       (strategy_info(name).has_free_mesh() ? meshes_ : others_).push_back(name);
     }
   }
 
   std::string text() {
-    if (choices_.workers.size() > 1) space_.add("devices.workers", choices_.workers);
+    add_machines();
     std::vector<std::string> names = meshes_;
     names.insert(names.end(), others_.begin(), others_.end());
     space_.add("strategy.name", names);
@@ -90,15 +96,38 @@ class UsualSpace {
   }
 
  private:
-  int most_workers() const {
-    if (choices_.workers.empty()) return training_workers(scenario_);
-    return *std::max_element(choices_.workers.begin(), choices_.workers.end());
+  static std::vector<MachineChoice> machines_of(const Scenario& scenario, const SpaceChoices& choices) {
+    if (!choices.machines.empty()) return choices.machines;
+    return {{.per_worker = scenario.devices.per_worker,
+             .workers = {training_workers(scenario)},
+             .joined = scenario.topology ? joined_machines(*scenario.topology) : 1}};
+  }
+
+  void add_machines() {
+    std::set<int> workers, per_worker;
+    std::vector<std::string> nodes, conditions;
+    for (const MachineChoice& one : machines_) {
+      workers.insert(one.workers.begin(), one.workers.end());
+      per_worker.insert(one.per_worker);
+      nodes.push_back(fmt::format("\"{}\"", one.node));
+      std::vector<std::string> counts;
+      for (const int count : one.workers) counts.push_back(fmt::format("devices.workers == {}", count));
+      conditions.push_back(fmt::format("topology.cluster.node == '{}' and devices.per_worker == {} and ({})", one.node,
+                                       one.per_worker, fmt::join(counts, " or ")));
+    }
+    const bool has_several = machines_.size() > 1;
+    if (has_several) space_.add("topology.cluster.node", nodes);
+    if (has_several || workers.size() > 1)
+      space_.add("devices.workers", std::vector<int>(workers.begin(), workers.end()));
+    if (!has_several) return;
+    space_.add("devices.per_worker", std::vector<int>(per_worker.begin(), per_worker.end()));
+    space_.where(fmt::format("{}", fmt::join(conditions, " or ")));
   }
 
   bool may_run(const StrategyInfo& info) const {
     if (info.one_device) return devices_ == 1;
-    if (!info.several_workers && most_workers() > 1) return false;
-    if (info.parameter_servers == ServerUse::required) return most_workers() > 1;
+    if (!info.several_workers && most_workers_ > 1) return false;
+    if (info.parameter_servers == ServerUse::required) return most_workers_ > 1;
     if (!info.division) return true;
     if (info.has_free_mesh()) return sizes_ && sizes_->blocks > 1 && devices_ > 1;
     // A mesh has layers and stages on all devices among its sizes.
@@ -133,11 +162,9 @@ class UsualSpace {
   }
 
   void add_meshes() {
-    const std::int64_t batch = scenario_.workload.batch, per_worker = scenario_.devices.per_worker;
-    const std::int64_t domain =
-        per_worker * (scenario_.topology ? std::int64_t{joined_machines(*scenario_.topology)} : 1);
+    const std::int64_t batch = scenario_.workload.batch;
     space_.add("strategy.data", divisors(devices_, batch));
-    space_.add("strategy.tensor", divisors(devices_, domain));
+    space_.add("strategy.tensor", divisors(devices_, joined_devices_));
     space_.add("strategy.context",
                divisors(devices_, std::min<std::int64_t>(Largest::kContext, sizes_->tokens / Largest::kPartTokens)));
     space_.add("strategy.pipeline", divisors(devices_, sizes_->blocks));
@@ -179,7 +206,7 @@ class UsualSpace {
     without.insert(without.end(), meshes_.begin(), meshes_.end());
     if (with.empty()) return;
     std::vector<int> servers{0};
-    for (int count = 1; count <= std::min(Largest::kServers, most_workers()); count *= 2) servers.push_back(count);
+    for (int count = 1; count <= std::min(Largest::kServers, most_workers_); count *= 2) servers.push_back(count);
     space_.add("devices.ps", servers);
     space_.where(without.empty() ? "servers > 0" : fmt::format("(servers > 0) == {}", among(with, without)));
   }
@@ -187,7 +214,8 @@ class UsualSpace {
   const Scenario& scenario_;
   const SpaceChoices& choices_;
   std::optional<Sizes> sizes_;  // of layers
-  int devices_ = 1;
+  std::vector<MachineChoice> machines_;
+  int most_workers_ = 1, devices_ = 1, joined_devices_ = 1;  // of the machines with most of them
   std::vector<std::string> meshes_, others_;
   Space space_;
 };

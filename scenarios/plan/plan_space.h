@@ -9,9 +9,17 @@
 
 namespace tandem {
 
+// So many machines of a kind, to choose from.
+struct MachineChoice {
+  std::string node{};          // its name in the catalog, or a file; empty: the scenario's
+  int per_worker = 0;          // devices of each
+  std::vector<int> workers{};  // how many machines
+  int joined = 1;              // how many of them share an NVSwitch
+};
+
 struct SpaceChoices {
   std::vector<std::string> strategies{};  // empty: all that may run on the scenario's workers
-  std::vector<int> workers{};             // machines to choose from; empty: the scenario's
+  std::vector<MachineChoice> machines{};  // empty: the scenario's; several: all have a name
 };
 
 // Returns a `sweep:` for the scenario, as YAML in one line. Its conditions leave out what cannot be; what a strategy

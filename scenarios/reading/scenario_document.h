@@ -18,6 +18,9 @@ YamlDocument with_settings(std::shared_ptr<const YamlDocument> document, const s
 Scenario read_scenario_document(YamlDocument document, SharedParts& parts,
                                 std::shared_ptr<const Topology> topology = nullptr);
 
+// Returns a scenario that was read, with these settings. Throws InputError as load_scenario() does.
+Scenario changed_scenario(const Scenario& given, const std::vector<ScenarioSetting>& settings);
+
 // Reports the keys of the document that mean nothing, and no other problems.
 Diagnostics unknown_keys_of(YamlDocument document, SharedParts& parts);
 

@@ -138,6 +138,10 @@ YamlDocument with_settings(std::shared_ptr<const YamlDocument> document, const s
   return YamlDocument::with_settings(std::move(document), of_document);
 }
 
+Scenario changed_scenario(const Scenario& given, const std::vector<ScenarioSetting>& settings) {
+  return read_hashed(with_settings(given.document, settings), {}, given.parts);
+}
+
 Scenario read_scenario_document(YamlDocument parsed, SharedParts& parts, std::shared_ptr<const Topology> topology) {
   refuse_stored_result(parsed);
   Diagnostics problems;

@@ -35,9 +35,9 @@ std::string PointRunner::line(int number, bool is_whole) {
   return line_of(point, files_[place]);
 }
 
-std::string PointRunner::line_of_base() {
+std::string PointRunner::line_of_other(const std::function<Scenario(SharedParts& parts)>& make) {
   needs_more_ = false;
-  return line_of(run([&] { return space_.base(); }, false, [] {}), "");
+  return line_of(run([&] { return make(parts_); }, false, [] {}), "");
 }
 
 SweptPoint PointRunner::run(const std::function<Scenario()>& make, bool is_whole, const std::function<void()>& check) {

@@ -31,8 +31,8 @@ class PointRunner {
   // Runs a point and returns its line for a results file. A failure is a line, too. Returns nothing for a point that
   // needs more than its share of the memory. `is_whole`: as `tandem run` does, not quickly.
   std::string line(int number, bool is_whole = false);
-  // Does the same for the scenario without the values of a point.
-  std::string line_of_base();
+  // Does the same, quickly, for a scenario that is no point: the one that `make` returns.
+  std::string line_of_other(const std::function<Scenario(SharedParts& parts)>& make);
 
  private:
   // `check` throws where the result is of no use.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 
 #include "scenarios/reading/condition_words.h"
@@ -242,10 +243,14 @@ SharedParts SweepSpace::parts() const {
 }
 
 Scenario SweepSpace::scenario(const Point& point, SharedParts& parts) const {
+  std::vector<std::size_t> all(point.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return variant(point, all, parts);
+}
+
+Scenario SweepSpace::variant(const Point& point, const std::vector<std::size_t>& fields, SharedParts& parts) const {
   std::vector<YamlDocument::Change> changes{{"sweep", nullptr}};
-  for (std::size_t i = 0; i < point.size(); ++i) {
-    changes.push_back(change_to(sweep_.axes[i], point[i]));
-  }
+  for (const std::size_t field : fields) changes.push_back(change_to(sweep_.axes[field], point[field]));
   return read_scenario_document(YamlDocument::changed(base_.document, changes), parts);
 }
 

@@ -36,6 +36,8 @@ class SweepSpace {
   SharedParts parts() const;
   // Returns the scenario of a point. Throws InputError for a combination that is not a valid scenario.
   Scenario scenario(const Point& point, SharedParts& parts) const;
+  // Returns the base with the point's values of some fields only.
+  Scenario variant(const Point& point, const std::vector<std::size_t>& fields, SharedParts& parts) const;
 
  private:
   // The meaning of a name in a condition. It depends on the values of the first `axes` fields only.

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <limits>
 #include <random>
+#include <set>
 
 #include "scenarios/plan/plan.h"
 #include "scenarios/plan/plan_space.h"
@@ -144,7 +145,7 @@ TEST(Plan, FindsTheBestOfRandomSpaces) {
 }
 
 TEST(Plan, IsTheSameWhateverTheProcesses) {
-  const Scenario scenario = with_usual_space({.batch = 16}, {.strategies = {"mesh"}, .workers = {}});
+  const Scenario scenario = with_usual_space({.batch = 16}, {.strategies = {"mesh"}});
   const PlanTable one = plan(scenario, {.processes = 1, .wanted = 3}),
                   two = plan(scenario, {.processes = 2, .wanted = 3});
   const auto best = [](const PlanTable& table) {
@@ -175,11 +176,33 @@ TEST(Plan, TheUsualSpaceHasWhatTheModelAllows) {
     return SweepSpace(with_usual_space(space, choices)).fields();
   };
   EXPECT_THAT(
-      fields({.workers = 1}, {.strategies = {"fully_sharded"}, .workers = {}}),
+      fields({.workers = 1}, {.strategies = {"fully_sharded"}}),
       ElementsAre("strategy.name", "workload.gradient_accumulation_steps", "workload.activation_checkpointing"));
   EXPECT_THAT(fields({.model = "mixtral", .sizes = "{layers: 4}"}), testing::Contains("strategy.expert"));
   EXPECT_THAT(fields({}), testing::Not(testing::Contains("strategy.expert")));
-  EXPECT_THAT(fields({.workers = 4}, {.strategies = {}, .workers = {1, 2, 4}}), testing::Contains("devices.workers"));
+  EXPECT_THAT(fields({.workers = 4}, {.machines = {{.per_worker = 4, .workers = {1, 2, 4}}}}),
+              testing::Contains("devices.workers"));
+}
+
+// Eight GPUs are two machines of four of one kind, or one of eight of the other.
+TEST(Plan, ChoosesAmongMachines) {
+  const Scenario scenario =
+      with_usual_space({.machine = "dgx-a100"}, {.strategies = {"mesh"},
+                                                 .machines = {{.node = "dgx-a100", .per_worker = 4, .workers = {2}},
+                                                              {.node = "hgx-h100", .per_worker = 8, .workers = {1}}}});
+  const PlanTable table = plan(scenario, {.processes = 2, .wanted = 1});
+  std::set<std::vector<std::string>> machines;
+  for (const SweptPoint& point : table.sweep.points) {
+    std::vector<std::string> machine;
+    for (const auto& [field, value] : point.values) {
+      if (field.starts_with("topology") || field.starts_with("devices")) machine.push_back(value);
+    }
+    machines.insert(machine);
+  }
+  EXPECT_THAT(machines, ElementsAre(ElementsAre("dgx-a100", "2", "4"), ElementsAre("hgx-h100", "1", "8")));
+  const auto& best = table.sweep.points[table.ranking().at(0)].values;
+  EXPECT_THAT(best, testing::Contains(std::pair<std::string, std::string>("topology.cluster.node", "hgx-h100")));
+  EXPECT_EQ(table.gap(), 0);
 }
 
 }  // namespace

@@ -13,10 +13,11 @@
 #include "cli/base/load.h"
 #include "cli/base/output.h"
 #include "cli/base/phase.h"
-#include "cli/base/plan_scenario.h"
 #include "cli/base/progress_line.h"
+#include "cli/plan/plan_scenario.h"
 #include "reports/plan/plan_json.h"
 #include "scenarios/plan/point_text.h"
+#include "scenarios/plan/what_if.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/units.h"
 
@@ -31,6 +32,7 @@ struct PlanFlags {
   std::string results;  // empty: none are kept
   std::string goal = "time";
   std::string scenario_file;  // --scenario
+  std::vector<std::string> what_if{};
   int processes = 0;
   int wanted = 5;
   std::optional<double> within_s{};
@@ -72,6 +74,21 @@ void check_price(const Scenario& scenario, const std::vector<std::string>& field
       "states no price of its machines, without which --for cost compares nothing; such as `price: 98 $/h`")});
 }
 
+// Plans once more for each change of --what-if.
+void plan_what_ifs(const std::vector<WhatIf>& changes, const Scenario& scenario, PlanOptions options,
+                   ProgressLine& line, PlanTable& table) {
+  options.wanted = 1;
+  options.has_usual = false;
+  options.results.clear();
+  const auto plan = [&](const WhatIf& change, const Scenario& changed) {
+    options.progress = progress_of(line.of_stages(fmt::format("{}, with {}", scenario.name, change.change)));
+    PlanTable other = planned_points(changed, options);
+    run_plan(changed, options, other);
+    return other;
+  };
+  add_what_ifs(changes, scenario, plan, table);
+}
+
 int plan(const PlanFlags& flags) {
   const Output output(flags.common);
   if (!flags.scenario_file.empty()) check_writable(flags.scenario_file);
@@ -81,11 +98,13 @@ int plan(const PlanFlags& flags) {
                       .within_s = flags.within_s,
                       .wanted = static_cast<std::size_t>(flags.wanted),
                       .goal = flags.goal == "cost" ? PlanGoal::cost : PlanGoal::time,
+                      .has_usual = asked.has_own_strategy,
                       .results = flags.results,
                       .progress = {},
                       .note = [](const std::string& text) { std::cerr << "tandem: " << shown_output(text) << '\n'; }};
   PlanTable table = planned_points(scenario, options);
   if (options.goal == PlanGoal::cost) check_price(scenario, table.sweep.fields);
+  const std::vector<WhatIf> changes = what_ifs(flags.what_if, scenario);
   if (flags.dry_run) {
     output.write_text(space_text(scenario) + fmt::format("# {} points\n", table.sweep.points.size()));
     return kOk;
@@ -95,13 +114,13 @@ int plan(const PlanFlags& flags) {
   try {
     const Phase phase("plan " + scenario.name);
     run_plan(scenario, options, table);
+    plan_what_ifs(changes, scenario, options, line, table);
   } catch (...) {
     line.finish();
     if (!table.ranking().empty()) print_plan(output, table);
     throw;
   }
   line.finish();
-  if (!asked.has_own_strategy) table.usual = {};
   print_plan(output, table);
   write_best(flags, scenario, table);
   return table.ranking().empty() || table.sweep.count(PointState::lost) > 0 ? kRunFailed : kOk;
@@ -119,7 +138,10 @@ void add_plan(CLI::App& app, Action& action) {
                    "A scenario, whose `sweep:` is searched if it has one, or a file that `tandem import` reads")
       ->required();
   add_set_option(*command, question.settings);
-  command->add_option("--topology", question.topology, "A machine of the catalog, or a topology file");
+  command
+      ->add_option("--topology", question.topologies,
+                   "A machine of the catalog, or a topology file; or several to choose from")
+      ->delimiter(',');
   command->add_option("--devices", question.devices,
                       "Devices, 512, or a range, 64..512: 64, and twice as many while in the range");
   command->add_option("--batch", question.batch, "Examples of a step, of all replicas together")
@@ -139,6 +161,11 @@ void add_plan(CLI::App& app, Action& action) {
       ->check(number_within(0, limits_of(Dimension::seconds).most));
   command->add_option("--best", flags->wanted, "How many points are to be the best ones for certain")
       ->check(CLI::Range(1, 1000));
+  command
+      ->add_option("--what-if", flags->what_if,
+                   "Plan again with memory (1 GB more), network, nvlink (twice as fast), machine (these three), or "
+                   "KEY=VALUE; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--scenario", flags->scenario_file, "Write the scenario of the best point to this file");
   command->add_option("--results", flags->results, "Keep simulated points in this file, and begin with those in it");
   command->add_option("-j,--jobs", flags->processes, "Processes that search (default: one a processor)")

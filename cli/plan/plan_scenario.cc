@@ -1,4 +1,4 @@
-#include "cli/base/plan_scenario.h"
+#include "cli/plan/plan_scenario.h"
 
 #include <fmt/format.h>
 
@@ -11,17 +11,18 @@
 
 #include "cli/base/load.h"
 #include "cli/base/phase.h"
+#include "cli/plan/plan_machines.h"
 #include "scenarios/import/import.h"
 #include "scenarios/job/tasks.h"
 #include "scenarios/plan/plan_space.h"
 #include "scenarios/plan/point_text.h"
-#include "scenarios/reading/content_hash.h"
 #include "scenarios/reading/scenario_document.h"
 #include "scenarios/scenario/shared_parts.h"
 #include "strategies/base/errors.h"
 #include "strategies/strategies.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/strict_yaml.h"
+#include "topologies/joined_machines.h"
 #include "topologies/readers/catalog.h"
 
 namespace tandem {
@@ -29,74 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostDevicesOfAPlan = 1 << 20;
 constexpr int kUsualGpus = 8;  // of a machine, where none is named
 constexpr const char* kUsualSpace = "the usual space";
-
-struct DeviceRange {
-  int least = 0, most = 0;
-};
-
-[[noreturn]] void refuse(const std::string& option, const std::string& message) {
-  throw InputError({{.file = option, .path = "", .message = message}});
-}
-
-std::optional<int> device_count(std::string_view text) {
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMostDevicesOfAPlan)
-    return std::nullopt;
-  return count;
-}
-
-DeviceRange devices_of(const std::string& text) {
-  const std::size_t dots = text.find("..");
-  const auto least = device_count(std::string_view(text).substr(0, dots));
-  const auto most = dots == std::string::npos ? least : device_count(std::string_view(text).substr(dots + 2));
-  if (least && most && *least <= *most) return {*least, *most};
-  if (least && most)
-    refuse("--devices " + text, fmt::format("a range begins with its smaller number: {}..{}", *most, *least));
-  refuse("--devices " + text,
-         fmt::format("expected a number of devices from 1 to {}, such as 512, or a range, such as 64..512",
-                     kMostDevicesOfAPlan));
-}
-
-// What the question makes of the machines: how many, with so many devices each.
-struct Machines {
-  int per_machine = 0;         // GPUs; 0: the topology has none
-  std::vector<int> workers{};  // machines to choose from
-};
-
-Machines machines_for(const PlanQuestion& question, int per_machine) {
-  Machines machines{.per_machine = per_machine};
-  if (question.devices.empty()) return machines;
-  const DeviceRange range = devices_of(question.devices);
-  const int each = std::max(1, per_machine);
-  const auto check = [&](int devices) {
-    const std::string option = "--devices " + question.devices;
-    if (range.least < range.most && devices < each)
-      refuse(option, fmt::format("a range is of whole machines of {}; or give one number of devices", each));
-    if (devices <= each || devices % each == 0) return;
-    refuse(option, fmt::format("{} devices are no whole machines of {}; {} or {} are", devices, each,
-                               devices / each * each, (devices / each + 1) * each));
-  };
-  for (int devices = range.least; devices <= range.most; devices *= 2) {
-    check(devices);
-    machines.workers.push_back(std::max(1, devices / each));
-    if (devices > kMostDevicesOfAPlan / 2) break;
-  }
-  machines.per_machine = std::min(each, range.most);
-  return machines;
-}
-
-bool is_of_catalog(const std::string& topology) {
-  const std::vector<std::string> names = catalog_names();
-  return std::find(names.begin(), names.end(), topology) != names.end();
-}
-
-int gpus_of(const Topology& topology) {
-  return static_cast<int>(topology.nodes_of(0, NodeKind::gpu).size());
-}
 
 // Sizes of a mesh that suit most models: as many replicas as divide the batch, the devices of each along `tensor`
 // within a machine, and stages for what is left.
@@ -132,7 +67,7 @@ class PlanScenario {
       try {
         strategy_info(name);
       } catch (const ValueError& error) {
-        refuse("--strategies", error.what());
+        refuse_option("--strategies", error.what());
       }
     }
   }
@@ -140,17 +75,19 @@ class PlanScenario {
   void check_workers(int workers) const {
     for (const std::string& name : question_.strategies) {
       if (workers > 1 && !strategy_info(name).several_workers)
-        refuse("--strategies", fmt::format("'{}' runs on one machine, not on {}", name, workers));
+        refuse_option("--strategies", fmt::format("'{}' runs on one machine, not on {}", name, workers));
     }
   }
 
-  // The machine that the question names.
-  std::optional<Topology> named_topology(bool needs_gpus) const {
-    if (question_.topology.empty()) return std::nullopt;
-    ImportedTopology imported = topology_named(question_.topology);
-    print_notes(imported.notes, common_);
-    if (needs_gpus && gpus_of(imported.topology) == 0) refuse("--topology " + question_.topology, "has no GPUs");
-    return std::move(imported.topology);
+  // The usual space, with the machines that the question leaves open.
+  std::string space_for(const Scenario& base, const std::vector<NamedTopology>& named, const Machines& machines) const {
+    SpaceChoices choices{.strategies = question_.strategies, .machines = machine_choices(question_, named)};
+    if (choices.machines.empty() && !machines.workers.empty()) {
+      choices.machines.push_back({.per_worker = base.devices.per_worker,
+                                  .workers = machines.workers,
+                                  .joined = base.topology ? joined_machines(*base.topology) : 1});
+    }
+    return usual_space(base, choices);
   }
 
   bool has_mesh() const {
@@ -160,8 +97,9 @@ class PlanScenario {
 
   Scenario of_scenario() {
     Scenario given = scenario_from(question_.file, question_.settings);
-    const std::optional<Topology> named = named_topology(given.devices.type == DeviceType::gpu);
-    const Topology* topology = named ? &*named : given.topology.get();
+    const std::vector<NamedTopology> named =
+        named_topologies(question_, given.devices.type == DeviceType::gpu, common_);
+    const Topology* topology = named.empty() ? given.topology.get() : &named.front().topology;
     const Machines machines = machines_for(question_, topology != nullptr ? gpus_of(*topology) : 0);
     Settings settings;
     add_machines(given, named, machines, settings);
@@ -170,7 +108,7 @@ class PlanScenario {
     add_given(settings);  // again: they change what the options give
     if (!question_.space.empty()) {
       settings.push_back({question_.space, "sweep", space_of_file()});
-      return changed(given, settings);
+      return changed_scenario(given, settings);
     }
     if (given.sweep && is_as_given) return given;
     if (given.sweep && !question_.usual_space && !common_.quiet) {
@@ -178,8 +116,8 @@ class PlanScenario {
     }
     check_workers(machines.workers.empty() ? training_workers(given) : machines.workers.front());
     const Scenario base = base_of(given, machines, settings);
-    settings.push_back({kUsualSpace, "sweep", usual_space(base, {question_.strategies, machines.workers})});
-    return changed(given, settings);
+    settings.push_back({kUsualSpace, "sweep", space_for(base, named, machines)});
+    return changed_scenario(given, settings);
   }
 
   // Those of --set.
@@ -204,37 +142,30 @@ class PlanScenario {
           std::to_string(question_.tokens));
   }
 
-  void add_machines(const Scenario& given, const std::optional<Topology>& named, const Machines& machines,
+  void add_machines(const Scenario& given, const std::vector<NamedTopology>& named, const Machines& machines,
                     Settings& settings) const {
     const int workers = machines.workers.empty() ? 0 : machines.workers.back();
-    if (named) {
-      const std::string option = "--topology " + question_.topology;
-      settings.push_back({option, "topology", topology_text(*named, workers > 0 ? workers : training_workers(given))});
-      if (gpus_of(*named) > 0) settings.push_back({option, "devices.type", "~"});
+    if (!named.empty()) {
+      const std::string option = "--topology " + question_.topologies.front();
+      settings.push_back({option, "topology", topology_text(named, workers > 0 ? workers : training_workers(given))});
+      if (gpus_of(named.front().topology) > 0) settings.push_back({option, "devices.type", "~"});
     }
     if (workers == 0) return;
     const std::string option = "--devices " + question_.devices;
-    if (!named && node_at(given.document->root(), "topology.cluster") != nullptr)
+    if (named.empty() && node_at(given.document->root(), "topology.cluster") != nullptr)
       settings.push_back({option, "topology.cluster.workers", std::to_string(workers)});
     settings.push_back({option, "devices.workers", std::to_string(workers)});
     settings.push_back({option, "devices.per_worker", std::to_string(machines.per_machine)});
   }
 
-  // A file of one machine is one of several that are alike.
-  std::string topology_text(const Topology& named, int workers) const {
-    if (is_of_catalog(question_.topology))
-      return fmt::format("{{cluster: {{node: {}, workers: {}}}}}", question_.topology, workers);
-    const std::string file = fs::absolute(question_.topology).string();
-    if (named.worker_count() > 1 || workers == 1) return fmt::format("\"{}\"", file);
-    return fmt::format("{{cluster: {{node: \"{}\", workers: {}}}}}", file, workers);
-  }
-
-  static Scenario changed(const Scenario& given, const Settings& settings) {
-    auto parts = given.parts ? std::make_shared<SharedParts>(*given.parts) : std::make_shared<SharedParts>();
-    Scenario result = read_scenario_document(with_settings(given.document, settings), *parts);
-    result.hash = content_hash(result);
-    result.parts = std::move(parts);
-    return result;
+  // A file of one machine is one of several that are alike. Of several machines the first, as many as of any.
+  std::string topology_text(const std::vector<NamedTopology>& named, int workers) const {
+    const NamedTopology& first = named.front();
+    if (named.size() > 1) workers = most_workers(question_, named);
+    const bool is_file = !is_of_catalog(first.name);
+    if (is_file && named.size() == 1 && (first.topology.worker_count() > 1 || workers == 1))
+      return fmt::format("\"{}\"", first.name);
+    return fmt::format("{{cluster: {{node: \"{}\", workers: {}}}}}", first.name, workers);
   }
 
   // The scenario without its sweep. A strategy that the question leaves no room for becomes one that can be; adds what
@@ -248,14 +179,14 @@ class PlanScenario {
       return all;
     };
     try {
-      return changed(given, without_sweep(settings));
+      return changed_scenario(given, without_sweep(settings));
     } catch (const InputError&) {
       if (!names.empty() && !has_mesh()) throw;
       for (const bool keeps_schedule : {true, false}) {
         Settings more = settings;
         add_mesh(given, machines, keeps_schedule, more);
         try {
-          Scenario base = changed(given, without_sweep(more));
+          Scenario base = changed_scenario(given, without_sweep(more));
           settings = std::move(more);
           has_own_strategy_ = false;
           return base;
@@ -293,13 +224,12 @@ class PlanScenario {
   }
 
   Scenario imported(const std::shared_ptr<const InputFile>& opened) {
-    const bool is_file = !question_.topology.empty() && !is_of_catalog(question_.topology);
-    const std::optional<Topology> named = named_topology(true);
+    const std::vector<NamedTopology> named = named_topologies(question_, true, common_);
     ImportChoices choices{.tokens = question_.tokens,
                           .batch = question_.batch,
                           .precision = question_.precision,
-                          .topology = is_file ? fs::absolute(question_.topology).string() : question_.topology};
-    const Machines machines = machines_for(question_, named ? gpus_of(*named) : kUsualGpus);
+                          .topology = named.empty() ? "" : named.front().name};
+    const Machines machines = machines_for(question_, named.empty() ? kUsualGpus : gpus_of(named.front().topology));
     if (!machines.workers.empty()) {
       choices.workers = machines.workers.back();
       choices.devices = machines.per_machine;
@@ -313,11 +243,17 @@ class PlanScenario {
       for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << shown(flag) << '\n';
     }
     Settings settings;
+    if (named.size() > 1) {  // the cluster has as many machines as any choice needs, of which the first uses its own
+      const std::string option = "--topology " + question_.topologies.front();
+      settings.push_back({option, "topology.cluster.workers", std::to_string(most_workers(question_, named))});
+      settings.push_back({option, "devices.workers", std::to_string(machines.workers.back())});
+      settings.push_back({option, "devices.per_worker", std::to_string(machines.per_machine)});
+    }
     add_given(settings);
     if (!is_model && !question_.strategies.empty() && !has_mesh()) choose_first(settings);
     const Scenario base = parse_imported(imported, opened->name(), settings, parts_of(opened));
     if (question_.space.empty()) {
-      settings.push_back({kUsualSpace, "sweep", usual_space(base, {question_.strategies, machines.workers})});
+      settings.push_back({kUsualSpace, "sweep", space_for(base, named, machines)});
     } else {
       settings.push_back({question_.space, "sweep", space_of_file()});
     }
@@ -347,7 +283,7 @@ class PlanScenario {
     check_exists("space", question_.space);
     const YamlDocument document = YamlDocument::load(question_.space);
     const YamlNode* sweep = node_at(document.root(), "sweep");
-    if (sweep == nullptr) refuse(question_.space, "has no `sweep:` (values, where) to search");
+    if (sweep == nullptr) refuse_option(question_.space, "has no `sweep:` (values, where) to search");
     return yaml_line(*sweep);
   }
 
