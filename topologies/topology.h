@@ -200,6 +200,7 @@ struct MachineFacts {
   double share_spread = 0;
   int nvlink_domain = 1;         // how many machines share one NVSwitch, as in a rack of GB200; make_cluster joins them
   std::optional<Price> price{};  // of one machine, if somebody states it
+  std::optional<double> power_w{};  // of one machine while it trains, if somebody states it
   std::vector<CollectiveSample> collectives{};
   // The keys of the fabric and of overrides, where this is a cluster; a run names those on which it does not depend.
   std::vector<StatedKey> stated_keys{};

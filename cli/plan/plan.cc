@@ -64,14 +64,20 @@ void write_best(const PlanFlags& flags, const Scenario& scenario, const PlanTabl
              text_of_point(scenario, ranks.front(), fs::absolute(flags.scenario_file).parent_path()));
 }
 
-// Costs are those of machines, of which the scenario must state the price.
-void check_price(const Scenario& scenario, const std::vector<std::string>& fields) {
+// Costs and energies are those of machines, of which the scenario must state the price or power.
+void check_goal(PlanGoal goal, const Scenario& scenario, const std::vector<std::string>& fields) {
+  if (goal == PlanGoal::time) return;
   const auto is_of_topology = [](const std::string& field) { return field.starts_with("topology"); };
   if (std::ranges::any_of(fields, is_of_topology)) return;
-  if (scenario.topology && scenario.topology->facts().price) return;
+  const bool is_cost = goal == PlanGoal::cost;
+  if (scenario.topology) {
+    const MachineFacts& facts = scenario.topology->facts();
+    if (is_cost ? facts.price.has_value() : facts.power_w.has_value()) return;
+  }
   throw InputError({scenario.problem_at(
       "topology",
-      "states no price of its machines, without which --for cost compares nothing; such as `price: 98 $/h`")});
+      fmt::format("states no {0} of its machines, without which --for {1} compares nothing; such as `{0}: {2}`",
+                  is_cost ? "price" : "power", name_of(goal), is_cost ? "98 $/h" : "10.2kW"))});
 }
 
 // Plans once more for each change of --what-if.
@@ -89,6 +95,13 @@ void plan_what_ifs(const std::vector<WhatIf>& changes, const Scenario& scenario,
   add_what_ifs(changes, scenario, plan, table);
 }
 
+PlanGoal goal_named(const std::string& name) {
+  for (const PlanGoal goal : {PlanGoal::cost, PlanGoal::energy}) {
+    if (name == name_of(goal)) return goal;
+  }
+  return PlanGoal::time;
+}
+
 int plan(const PlanFlags& flags) {
   const Output output(flags.common);
   if (!flags.scenario_file.empty()) check_writable(flags.scenario_file);
@@ -97,13 +110,13 @@ int plan(const PlanFlags& flags) {
   PlanOptions options{.processes = flags.processes,
                       .within_s = flags.within_s,
                       .wanted = static_cast<std::size_t>(flags.wanted),
-                      .goal = flags.goal == "cost" ? PlanGoal::cost : PlanGoal::time,
+                      .goal = goal_named(flags.goal),
                       .has_usual = asked.has_own_strategy,
                       .results = flags.results,
                       .progress = {},
                       .note = [](const std::string& text) { std::cerr << "tandem: " << shown_output(text) << '\n'; }};
   PlanTable table = planned_points(scenario, options);
-  if (options.goal == PlanGoal::cost) check_price(scenario, table.sweep.fields);
+  check_goal(options.goal, scenario, table.sweep.fields);
   const std::vector<WhatIf> changes = what_ifs(flags.what_if, scenario);
   if (flags.dry_run) {
     output.write_text(space_text(scenario) + fmt::format("# {} points\n", table.sweep.points.size()));
@@ -156,7 +169,7 @@ void add_plan(CLI::App& app, Action& action) {
   command
       ->add_flag("--usual-space", question.usual_space, "Search the usual space, although the scenario has a `sweep:`")
       ->excludes(space);
-  command->add_option("--for", flags->goal, "What to make least of")->check(CLI::IsMember({"time", "cost"}));
+  command->add_option("--for", flags->goal, "What to make least of")->check(CLI::IsMember({"time", "cost", "energy"}));
   command->add_option("--within", flags->within_s, "Seconds after which the search ends with what is known")
       ->check(number_within(0, limits_of(Dimension::seconds).most));
   command->add_option("--best", flags->wanted, "How many points are to be the best ones for certain")

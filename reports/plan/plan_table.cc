@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "topologies/base/error.h"
+
 namespace tandem {
 namespace {
 
@@ -12,14 +14,22 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 }  // namespace
 
 std::string_view name_of(PlanGoal goal) {
-  return goal == PlanGoal::cost ? "cost" : "time";
+  switch (goal) {
+    case PlanGoal::time:
+      return "time";
+    case PlanGoal::cost:
+      return "cost";
+    case PlanGoal::energy:
+      return "energy";
+  }
+  TANDEM_UNREACHABLE("a goal");
 }
 
 double PlanTable::value(const SweptPoint& point) const {
   if (point.state != PointState::done || point.throughput <= 0) return kNever;
   if (goal == PlanGoal::time) return 1 / point.throughput;
-  const double cost = point.rates.cost_per_unit;
-  return cost > 0 ? cost : double{kNever};
+  const double spent = goal == PlanGoal::cost ? point.rates.cost_per_unit : point.rates.energy_per_unit_j;
+  return spent > 0 ? spent : double{kNever};
 }
 
 double PlanTable::value(std::size_t place) const {
@@ -32,7 +42,9 @@ double PlanTable::least(std::size_t place) const {
   if (point.state == PointState::failed || point.state == PointState::does_not_fit) return kNever;
   if (point.state == PointState::done) return known.is_whole ? value(place) : value(place) * (1 - kQuickError);
   if (known.units <= 0) return 0;
-  return known.least_step_s / known.units * (goal == PlanGoal::cost ? known.price_per_s : 1);
+  const double seconds = known.least_step_s / known.units;
+  if (goal == PlanGoal::time) return seconds;
+  return seconds * (goal == PlanGoal::cost ? known.price_per_s : known.power_w);
 }
 
 std::vector<std::size_t> PlanTable::ranking() const {

@@ -14,8 +14,8 @@
 namespace tandem {
 
 // What a plan makes least of, for each unit that is trained.
-enum class PlanGoal : std::uint8_t { time, cost };
-std::string_view name_of(PlanGoal goal);  // "time", "cost"
+enum class PlanGoal : std::uint8_t { time, cost, energy };
+std::string_view name_of(PlanGoal goal);  // "time", "cost", "energy"
 
 // How far quick simulations are from those of `tandem run`, at most: 0.6 % in trials (docs/sweep.md).
 inline constexpr double kQuickError = 0.01;
@@ -25,6 +25,7 @@ struct PlannedPoint {
   double least_step_s = 0;  // no step of it takes less; 0: nothing is known
   double units = 0;         // of a step
   double price_per_s = 0;   // of its machines; 0: unknown
+  double power_w = 0;       // of its machines; 0: unknown
   bool is_whole = false;    // its times are those of `tandem run`; false: of a quick simulation, or it has none
 };
 
@@ -60,7 +61,7 @@ struct PlanTable {
   std::vector<OtherPlan> others{};
   std::string stopped{};  // why the search ended before all was certain; empty: it did not
 
-  // What the goal makes least of: seconds, or money, for a unit. Infinite for points that have not run.
+  // What the goal makes least of: seconds, money or joules for a unit. Infinite for points that have not run.
   double value(std::size_t place) const;
   double value(const SweptPoint& point) const;
   // No run of this point has a smaller one. Infinite for those that cannot run.

@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::size_t kMostByHand = 3;
 
-// A value of the goal as people read it: the time of a step with the best point's batch, or a cost.
+// A value of the goal as people read it: the time of a step with the best point's batch, a cost, or an energy.
 class Values {
  public:
   Values(const PlanTable& table, std::size_t best)
-      : is_cost_(table.goal == PlanGoal::cost),
+      : goal_(table.goal),
         units_(table.planned[best].units),
         currency_(table.sweep.points[best].currency),
         unit_(table.sweep.points[best].unit) {
@@ -27,12 +27,14 @@ class Values {
   }
 
   std::string text(double value) const {
-    if (is_cost_) return fmt::format("{} per million {}", money_text(value * kMillion, currency_), unit_);
+    if (goal_ == PlanGoal::cost)
+      return fmt::format("{} per million {}", money_text(value * kMillion, currency_), unit_);
+    if (goal_ == PlanGoal::energy) return fmt::format("{} per million {}", energy_text(value * kMillion), unit_);
     return time_text(value * units_ * 1e9);
   }
 
  private:
-  bool is_cost_;
+  PlanGoal goal_;
   double units_;
   std::string currency_, unit_;
 };
@@ -76,7 +78,7 @@ std::string best_text(const PlanTable& table, const SweepTable& shown, std::size
   const SweptPoint& point = shown.points.front();
   std::string text = fmt::format("best: {}: {} a step, {} on {} devices", values_text(shown, point),
                                  time_text(point.step_time), rate_text(point.throughput, point.unit), point.devices);
-  if (table.goal == PlanGoal::cost) text += ", " + Values(table, best).text(table.value(best));
+  if (table.goal != PlanGoal::time) text += ", " + Values(table, best).text(table.value(best));
   if (point.has_parts()) text += ", limited by " + point.limit;
   return wrapped_list("", words_of(text), "");
 }
@@ -210,7 +212,9 @@ std::string least_memory_text(const PlanTable& table) {
 std::string nothing_text(const PlanTable& table) {
   std::string text = counts_text(table);
   if (!table.stopped.empty()) text += "no best point is known; " + table.stopped + "\n";
-  if (table.sweep.count(PointState::done) > 0) text += "no best point: the machines of no point have a price\n";
+  if (table.sweep.count(PointState::done) > 0)
+    text += fmt::format("no best point: the machines of no point have a {}\n",
+                        table.goal == PlanGoal::cost ? "price" : "power");
   text += least_memory_text(table);
   std::vector<std::size_t> failed;
   for (std::size_t i = 0; i < table.sweep.points.size(); ++i) {

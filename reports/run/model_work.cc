@@ -26,6 +26,10 @@ ShownRate shown_flops(const ModelWork& work, const RunRates& rates) {
           .detail = fmt::format("{}; {}FLOP per step", detail, count_text(rates.flops_per_step))};
 }
 
+std::string machines_text(int machines) {
+  return machines == 1 ? "one machine" : fmt::format("{} machines", machines);
+}
+
 ShownRate shown_cost(const Report& report, const RunRates& rates) {
   const JobPrice& price = *report.price;
   const auto money = [&](double amount) { return money_text(amount, price.currency); };
@@ -34,14 +38,23 @@ ShownRate shown_cost(const Report& report, const RunRates& rates) {
   if (rates.cost_per_token > 0)
     detail += fmt::format(", {} per million tokens", money(rates.cost_per_token * kMillion));
   if (rates.cost_per_epoch > 0) detail += fmt::format(", {} per epoch", money(rates.cost_per_epoch));
-  const std::string machines = price.machines == 1 ? "one machine" : fmt::format("{} machines", price.machines);
   return {.name = "cost",
           .value = money(rates.cost_per_step),
-          .detail = fmt::format("{} ({} at {})", detail, machines,
+          .detail = fmt::format("{} ({} at {})", detail, machines_text(price.machines),
                                 price_text({.per_hour = price.per_hour, .currency = price.currency}))};
 }
 
-constexpr std::array<RateFigure, 10> kRunRates{
+ShownRate shown_energy(const Report& report, const RunRates& rates) {
+  const JobPower& power = *report.power;
+  const std::string unit = report.throughput_unit.substr(0, report.throughput_unit.find('/'));
+  return {.name = "energy",
+          .value = energy_text(rates.energy_per_step_j),
+          .detail =
+              fmt::format("per step; {} per million {} ({} at {})", energy_text(rates.energy_per_unit_j * kMillion),
+                          unit, machines_text(power.machines), format_quantity(power.of_machine_w, Dimension::watts))};
+}
+
+constexpr std::array<RateFigure, 12> kRunRates{
     {{"model_flops_per_s", &RunRates::model_flops_per_s},
      {"model_flops_per_s_per_device", &RunRates::model_flops_per_s_per_device},
      {"mfu", &RunRates::mfu},
@@ -51,9 +64,17 @@ constexpr std::array<RateFigure, 10> kRunRates{
      {"cost_per_step", &RunRates::cost_per_step},
      {"cost_per_unit", &RunRates::cost_per_unit},
      {"cost_per_token", &RunRates::cost_per_token},
-     {"cost_per_epoch", &RunRates::cost_per_epoch}}};
+     {"cost_per_epoch", &RunRates::cost_per_epoch},
+     {"energy_per_step_j", &RunRates::energy_per_step_j},
+     {"energy_per_unit_j", &RunRates::energy_per_unit_j}}};
 
 }  // namespace
+
+std::string energy_text(double joules) {
+  constexpr double kKilowattHour = 3.6e6;
+  const double hours = joules / kKilowattHour;
+  return hours < 1 ? fmt::format("{:.3g} Wh", hours * 1e3) : fmt::format("{:.4g} kWh", hours);
+}
 
 std::span<const RateFigure> rate_figures() {
   return kRunRates;
@@ -77,6 +98,10 @@ RunRates rates_of(const Report& report) {
     const double tokens = report.work ? report.work->tokens_per_unit : 0;
     if (tokens > 0) rates.cost_per_token = rates.cost_per_unit / tokens;
   }
+  if (const auto& power = report.power; power && throughput > 0) {
+    rates.energy_per_unit_j = power->of_machine_w * power->machines / throughput;
+    rates.energy_per_step_j = rates.energy_per_unit_j * report.units_of_step();
+  }
   return rates;
 }
 
@@ -90,6 +115,7 @@ std::vector<ShownRate> shown_rates(const Report& report) {
   }
   if (rates.model_flops_per_s > 0) shown.push_back(shown_flops(*report.work, rates));
   if (rates.cost_per_step > 0) shown.push_back(shown_cost(report, rates));
+  if (rates.energy_per_step_j > 0) shown.push_back(shown_energy(report, rates));
   return shown;
 }
 

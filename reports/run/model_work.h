@@ -36,7 +36,15 @@ struct JobPrice {
   bool operator==(const JobPrice&) const = default;
 };
 
-// Rates and costs of a run, 0 where they are unknown. Costs are in JobPrice::currency.
+// What the machines of a job take while it runs.
+struct JobPower {
+  double of_machine_w = 0;
+  int machines = 1;  // on which the job has a device or a server
+
+  bool operator==(const JobPower&) const = default;
+};
+
+// Rates and costs of a run, 0 where they are unknown. Costs are in JobPrice::currency, energies in joules.
 struct RunRates {
   double model_flops_per_s = 0;  // of all devices that train
   double model_flops_per_s_per_device = 0;
@@ -48,6 +56,8 @@ struct RunRates {
   double cost_per_unit = 0;
   double cost_per_token = 0;
   double cost_per_epoch = 0;
+  double energy_per_step_j = 0;
+  double energy_per_unit_j = 0;
 };
 RunRates rates_of(const Report& report);
 
@@ -57,6 +67,9 @@ struct RateFigure {
   double RunRates::*value;
 };
 std::span<const RateFigure> rate_figures();
+
+// Returns "2.31 kWh"; below one kilowatt hour "34.5 Wh".
+std::string energy_text(double joules);
 
 // Returns these figures in words, for lines of a text or tiles of a page: a name, a value, and what else is to say.
 struct ShownRate {

@@ -36,7 +36,9 @@ void add_work_and_price(nlohmann::ordered_json& document, const Report& report) 
                          {"machines", price->machines},
                          {"units_per_epoch", price->units_per_epoch}};
   }
-  if (report.work || report.price) document["rates"] = rates_to_json(rates_of(report));
+  if (const auto& power = report.power)
+    document["power"] = {{"per_machine_w", power->of_machine_w}, {"machines", power->machines}};
+  if (report.work || report.price || report.power) document["rates"] = rates_to_json(rates_of(report));
 }
 
 void read_work_and_price(const JsonField& root, Report& report) {
@@ -53,7 +55,11 @@ void read_work_and_price(const JsonField& root, Report& report) {
                             .machines = price.required("machines").positive_count(),
                             .units_per_epoch = price.required("units_per_epoch").number()};
   }
-  root.optional("rates");  // follows from both
+  if (const JsonField power = root.optional("power"); power.present()) {
+    report.power = JobPower{.of_machine_w = power.required("per_machine_w").number(),
+                            .machines = power.required("machines").positive_count()};
+  }
+  root.optional("rates");  // follows from these
 }
 
 }  // namespace tandem

@@ -199,6 +199,7 @@ struct Report {
   std::optional<MemoryNeed> memory{};         // of a device, where it is a prediction
   std::optional<ModelWork> work{};            // of a table of layers
   std::optional<JobPrice> price{};            // if the topology states what a machine costs
+  std::optional<JobPower> power{};            // if the topology states what a machine takes
   std::optional<SharedCores> cores{};         // of CPU devices; empty in earlier versions
   std::optional<MachineUse> machine_use{};    // of a measured run, where the system reports it
   std::optional<WorkCounts> counts{};         // of a measured run that recorded all work; empty in earlier versions

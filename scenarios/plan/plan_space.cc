@@ -178,6 +178,7 @@ class UsualSpace {
     }
     space_.add("strategy.virtual_stages", divisors(sizes_->blocks, Largest::kVirtualStages));
     space_.add("strategy.micro_batches", divisors(batch, Largest::kMicroBatches));
+    where_mesh(fmt::format("pipeline * virtual_stages <= {}", sizes_->blocks), "virtual_stages == 1");
     where_mesh(
         "(pipeline > 1 or virtual_stages == 1) and (virtual_stages == 1 or micro_batches % pipeline == 0) and batch % "
         "data == 0 and batch / data % micro_batches == 0",

@@ -30,6 +30,7 @@ PointBounds::Seen PointBounds::see(const SweepSpace::Point& choice) {
     point.devices = static_cast<int>(job.devices);
     point.memory = memory_need(job);
     seen.planned.units = scenario.workload.batch;
+    if (const auto power = power_of(job)) seen.planned.power_w = power->of_machine_w * power->machines;
     if (const auto price = price_of(job))
       seen.planned.price_per_s = price->per_hour * price->machines / kSecondsOfAnHour;
     check_memory(job, point.memory);

@@ -98,7 +98,7 @@ class SweepReader {
   static std::optional<double> number_of(const YamlReader& value) {
     if (!value.is_scalar()) return std::nullopt;
     for (const Dimension dimension : {Dimension::bytes, Dimension::seconds, Dimension::bytes_per_second,
-                                      Dimension::flops_per_second, Dimension::hertz}) {
+                                      Dimension::flops_per_second, Dimension::hertz, Dimension::watts}) {
       if (const auto number = parse_quantity(value.text(), dimension)) return number;
     }
     return std::nullopt;

@@ -169,20 +169,31 @@ void add_notes_of_topology(Report& report, const Topology& topology) {
   }
 }
 
+// On how many machines the job has a task.
+int machines_of(const Job& job) {
+  std::set<int> machines;
+  for (const WorkerSpec& task : job.tasks) machines.insert(task.topology_worker);
+  return static_cast<int>(machines.size());
+}
+
 }  // namespace
+
+std::optional<JobPower> power_of(const Job& job) {
+  const auto& topology = job.scenario.topology;
+  if (!topology || !topology->facts().power_w) return std::nullopt;
+  return JobPower{.of_machine_w = *topology->facts().power_w, .machines = machines_of(job)};
+}
 
 std::optional<JobPrice> price_of(const Job& job) {
   const Scenario& scenario = job.scenario;
   if (!scenario.topology || !scenario.topology->facts().price) return std::nullopt;
-  std::set<int> machines;
-  for (const WorkerSpec& task : job.tasks) machines.insert(task.topology_worker);
   const bool has_rows = job.mlp != nullptr && job.mlp->rows != nullptr;
   const auto epoch = job.layers != nullptr ? job.layers->epoch
                      : has_rows            ? std::int64_t{training_rows(*job.mlp->rows)}
                                            : 0;
   return JobPrice{.per_hour = scenario.topology->facts().price->per_hour,
                   .currency = scenario.topology->facts().price->currency,
-                  .machines = static_cast<int>(machines.size()),
+                  .machines = machines_of(job),
                   .units_per_epoch = static_cast<double>(epoch)};
 }
 
@@ -226,6 +237,7 @@ void add_facts(Report& report, const Job& job, const Capabilities& capabilities,
                              report.records, figures);
   report.work = work_of(job);
   report.price = price_of(job);
+  report.power = power_of(job);
   report.classes = classes_of(job, timeline);
   report.settings = timeline.settings;
   const StrategyValues own = with_usual_values(job.strategy.name, job.strategy.keys, scenario.strategy.own);

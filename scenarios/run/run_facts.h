@@ -22,6 +22,9 @@ void add_facts(Report& report, const Job& job, const Capabilities& capabilities,
 // Returns what the machines of the job cost; nothing if the topology does not say it.
 std::optional<JobPrice> price_of(const Job& job);
 
+// Returns what the machines of the job take; nothing if the topology does not say it.
+std::optional<JobPower> power_of(const Job& job);
+
 // Adds the scenario's notes, and those on what it states without effect.
 void add_notes(Report& report, const Job& job, const Timeline& timeline);
 

@@ -115,6 +115,44 @@ TEST_F(Plan, TakesTheNumberOfDevicesFromARange) {
   EXPECT_EQ(devices, (std::set<int>{8, 16, 32}));
 }
 
+// Sixteen GPUs are two machines of eight, or four of four.
+TEST_F(Plan, ChoosesAmongMachines) {
+  const auto plan = tandem({"plan", docs_example("config.json"), "--topology", "gb200-nvl72,hgx-h100", "--devices",
+                            "16", "--batch", "16", "--sequence-length", "512", "--best", "1", "--json"})
+                        .json();
+  std::set<std::string> machines;
+  for (const auto& point : plan["points"]) {
+    const auto& values = point["values"];
+    machines.insert(fmt::format("{} {} {}", values["topology.cluster.node"].get<std::string>(),
+                                values["devices.workers"].get<std::string>(),
+                                values["devices.per_worker"].get<std::string>()));
+    EXPECT_EQ(point["devices"], 16);
+  }
+  EXPECT_THAT(machines, testing::ElementsAre("gb200-nvl72 4 4", "hgx-h100 2 8"));
+  EXPECT_EQ(plan["gap"], 0);
+  EXPECT_EQ(plan["counts"]["cannot_run"], 0);
+}
+
+TEST_F(Plan, PlansAgainForWhatMayBeBetter) {
+  write_gpt(sweep());
+  const std::vector<std::string> arguments = {"plan",      "small.yaml", "--best",    "1",
+                                              "--what-if", "machine",    "--what-if", "workload.batch=64"};
+  const Outcome outcome = tandem(arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("\nby hand, change first: "), HasSubstr("\nwith 1 GB more memory of each GPU: "),
+                    HasSubstr("\nwith twice the bandwidth of NVLink: "), HasSubstr("\nwith workload.batch=64: ")));
+  std::vector<std::string> with_json = arguments;
+  with_json.emplace_back("--json");
+  const auto plan = tandem(with_json).json();
+  EXPECT_EQ(plan["what_if"].size(), 4u);
+  for (const auto& other : plan["what_if"]) {
+    EXPECT_LE(other["value"].get<double>(), plan["value"].get<double>()) << other["change"];
+    EXPECT_EQ(other["gap"], 0) << other["change"];
+  }
+  for (const auto& change : plan["by_hand"]) EXPECT_FALSE(change["fields"].empty());
+}
+
 TEST_F(Plan, TakesOtherDevicesThanTheMeshOfTheScenario) {
   const auto best = best_of({"plan", write_gpt(), "--devices", "2", "--best", "1", "--json"});
   EXPECT_EQ(best["devices"], 2);
@@ -139,6 +177,22 @@ TEST_F(Plan, FindsTheCheapest) {
 }
 
 // What --dry-run prints is a file for --space.
+// Half as many machines take longer, and less energy.
+TEST_F(Plan, FindsWhatTakesLeastEnergy) {
+  write_gpt("", 2, "power: 9kW, ");
+  const std::vector<std::string> arguments = {"plan",         "small.yaml",    "--devices", "8..16",
+                                              "--strategies", "fully_sharded", "--best",    "1"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const auto best = best_of(with({"--for", "energy", "--json"}));
+  EXPECT_EQ(best["devices"], 8);
+  EXPECT_NEAR(best["rates"]["energy_per_step_j"].get<double>(), 9000 * best["step_time_ns"].get<double>() / 1e9, 1e-6);
+  EXPECT_THAT(tandem(with({"--for", "energy"})).out, HasSubstr("Wh per million sequences"));
+}
+
 TEST_F(Plan, SearchesTheSpaceOfAFile) {
   write_gpt();
   const Outcome usual = tandem({"plan", "small.yaml", "--strategies", "mesh", "--dry-run", "-o", "space.yaml"});

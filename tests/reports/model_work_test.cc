@@ -41,6 +41,17 @@ TEST(RunRates, FollowFromThroughputWorkAndPrice) {
   EXPECT_DOUBLE_EQ(rates.cost_per_epoch, 1e6 * 0.02 / 32000);
 }
 
+TEST(RunRates, OfEnergyFollowFromThePowerOfMachines) {
+  Report report = priced_report();
+  report.power = JobPower{.of_machine_w = 8000, .machines = 2};
+  EXPECT_DOUBLE_EQ(rates_of(report).energy_per_step_j, 16000 * 2e-3);
+  EXPECT_DOUBLE_EQ(rates_of(report).energy_per_unit_j, 0.5);
+  const std::vector<ShownRate> shown = shown_rates(report);
+  EXPECT_EQ(shown.back().name, "energy");
+  EXPECT_EQ(shown.back().value, "0.00889 Wh");
+  EXPECT_EQ(shown.back().detail, "per step; 138.9 Wh per million examples (2 machines at 8.000 kW)");
+}
+
 TEST(RunRates, AreUnknownWithoutWhatTheyRestOn) {
   Report report = priced_report();
   report.work->peak_flops_per_s = 0;

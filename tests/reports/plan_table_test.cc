@@ -82,6 +82,22 @@ TEST(PlanTable, CountsCostWhereThatIsTheGoal) {
   EXPECT_NEAR(table.gap(), 0.8 / 0.3 - 1, 1e-12);
 }
 
+TEST(PlanTable, CountsEnergyWhereThatIsTheGoal) {
+  PlanTable table{
+      .sweep = {.scenario = "two", .engine = "sim", .fields = {}, .points = {}}, .goal = PlanGoal::energy, .wanted = 1};
+  table.sweep.points.resize(2, {.values = {}});
+  table.planned = {{.least_step_s = 1, .units = 10, .power_w = 8000, .is_whole = true},
+                   {.least_step_s = 3, .units = 10, .power_w = 2000}};
+  table.sweep.points[0] = {.values = {},
+                           .state = PointState::done,
+                           .unit = "examples/s",
+                           .throughput = 5,
+                           .rates = {.energy_per_unit_j = 1600}};
+  EXPECT_DOUBLE_EQ(table.value(0), 1600);
+  EXPECT_DOUBLE_EQ(table.least(1), 600);
+  EXPECT_THAT(plan_text(table), HasSubstr("444.4 kWh per million examples"));
+}
+
 TEST(PlanTable, SaysWhatIsBestAndHowCertainThatIs) {
   PlanTable table = small_plan();
   const std::string text = plan_text(table);

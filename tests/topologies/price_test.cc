@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "topologies/readers/topology_yaml.h"
 
 namespace tandem {
@@ -38,6 +40,16 @@ TEST(Price, OfAMachineIsThatOfEachMachineOfACluster) {
   EXPECT_EQ(price_of("cluster: {node: hgx-h100, workers: 2}"), std::nullopt);
   EXPECT_EQ(price_of("price: 98 $/h\ncluster: {node: hgx-h100, workers: 2}")->per_hour, 98);
   EXPECT_EQ(price_of("price: 12 $/h\nbased_on: dgx1-v100")->per_hour, 12);
+}
+
+TEST(Power, OfAMachineIsReadAndWritten) {
+  const Topology topology =
+      parse_topology_yaml("schema_version: 1\npower: 9.1kW\ncluster: {node: hgx-h100, workers: 2}", "t.yaml");
+  EXPECT_EQ(topology.facts().power_w, 9100);
+  std::ostringstream text;
+  write_topology_yaml(topology, text);
+  EXPECT_THAT(text.str(), testing::HasSubstr("\npower: 9.1kW\n"));
+  EXPECT_EQ(parse_topology_yaml(text.str(), "t.yaml").facts().power_w, 9100);
 }
 
 }  // namespace

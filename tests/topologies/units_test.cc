@@ -44,6 +44,8 @@ TEST(Units, ParsesClocks) {
   EXPECT_EQ(parse_quantity("1.98GHz", Dimension::hertz), 1.98e9);
   EXPECT_EQ(parse_quantity("1410 MHz", Dimension::hertz), 1410e6);
   EXPECT_EQ(parse_quantity("1.98 ghz", Dimension::hertz), std::nullopt);
+  EXPECT_EQ(parse_quantity("10.2kW", Dimension::watts), 10200);
+  EXPECT_EQ(parse_quantity("700 W", Dimension::watts), 700);
 }
 
 TEST(Units, RefusesWhatIsNotANumberAndAUnitOfTheDimension) {
@@ -58,7 +60,7 @@ TEST(Units, RefusesFiguresThatNoMachineHas) {
     return quantity_problem(value, dimension, std::to_string(value));
   };
   for (const Dimension dimension : {Dimension::bytes, Dimension::seconds, Dimension::bytes_per_second,
-                                    Dimension::flops_per_second, Dimension::hertz}) {
+                                    Dimension::flops_per_second, Dimension::hertz, Dimension::watts}) {
     const auto [least, most] = limits_of(dimension);
     EXPECT_EQ(problem(least, dimension), "");
     EXPECT_EQ(problem(most, dimension), "");
@@ -84,6 +86,7 @@ TEST(Units, FormatsFourSignificantDigits) {
   EXPECT_EQ(format_quantity(512, Dimension::bytes), "512 B");
   EXPECT_EQ(format_quantity(19.5e12, Dimension::flops_per_second), "19.50 TFLOPS");
   EXPECT_EQ(format_quantity(1.98e9, Dimension::hertz), "1.980 GHz");
+  EXPECT_EQ(format_quantity(10200, Dimension::watts), "10.20 kW");
 }
 
 TEST(DTypes, NamesAreInverse) {

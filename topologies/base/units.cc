@@ -38,6 +38,7 @@ constexpr std::array<Scale, 4> kSizes{{{"B", 1}, {"bytes", 1}, {"b", 8}, {"bit",
 constexpr std::array<Scale, 7> kBandwidths{
     {{"B/s", 1}, {"Bps", 1}, {"bytes/s", 1}, {"b/s", 8}, {"bps", 8}, {"bit/s", 8}, {"bits/s", 8}}};
 constexpr std::array<Scale, 1> kFrequencies{{{"Hz", 1}}};
+constexpr std::array<Scale, 1> kPowers{{{"W", 1}}};
 constexpr std::array<Scale, 5> kRates{{{"FLOPS", 1}, {"FLOP/s", 1}, {"flop/s", 1}, {"flops", 1}, {"Flop/s", 1}}};
 
 struct Number {
@@ -91,6 +92,8 @@ std::optional<double> in_base_unit(double value, std::string_view unit, Dimensio
       return scaled(value, unit, kRates);
     case Dimension::hertz:
       return scaled(value, unit, kFrequencies);
+    case Dimension::watts:
+      return scaled(value, unit, kPowers);
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
@@ -107,6 +110,7 @@ const NamedLimits& named_limits(Dimension dimension) {
   static constexpr NamedLimits kBytesPerSecond{{1, 1e18}, "1 B/s to 1 EB/s"};
   static constexpr NamedLimits kFlops{{1e3, 1e21}, "1 kFLOPS to 1,000 EFLOPS"};
   static constexpr NamedLimits kHertz{{1e3, 1e12}, "1 kHz to 1 THz"};
+  static constexpr NamedLimits kWatts{{1e-3, 1e9}, "1 mW to 1 GW"};
   switch (dimension) {
     case Dimension::bytes:
       return kBytes;
@@ -118,6 +122,8 @@ const NamedLimits& named_limits(Dimension dimension) {
       return kFlops;
     case Dimension::hertz:
       return kHertz;
+    case Dimension::watts:
+      return kWatts;
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
@@ -132,6 +138,7 @@ std::span<const Scale> printed_units(Dimension dimension) {
   static constexpr std::array<Scale, 6> kFlops{
       {{"FLOPS", 1}, {"kFLOPS", 1e3}, {"MFLOPS", 1e6}, {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15}}};
   static constexpr std::array<Scale, 4> kHertz{{{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}}};
+  static constexpr std::array<Scale, 3> kWatts{{{"W", 1}, {"kW", 1e3}, {"MW", 1e6}}};
   switch (dimension) {
     case Dimension::bytes:
       return kBytes;
@@ -143,6 +150,8 @@ std::span<const Scale> printed_units(Dimension dimension) {
       return kFlops;
     case Dimension::hertz:
       return kHertz;
+    case Dimension::watts:
+      return kWatts;
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
@@ -173,6 +182,8 @@ std::string_view expectation(Dimension dimension) {
       return "expected a rate such as 19.5TFLOPS";
     case Dimension::hertz:
       return "expected a clock such as 1.98GHz";
+    case Dimension::watts:
+      return "expected a power such as 10.2kW";
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-enum class Dimension : std::uint8_t { bytes, seconds, bytes_per_second, flops_per_second, hertz };
+enum class Dimension : std::uint8_t { bytes, seconds, bytes_per_second, flops_per_second, hertz, watts };
 
 // Parses one quantity. Returns nothing unless the text is a number, with or without a unit of `dimension`.
 std::optional<double> parse_quantity(std::string_view text, Dimension dimension);

@@ -92,6 +92,7 @@ class Composer {
       topology.facts().exchanges_in_turn = machine->facts().exchanges_in_turn;
       topology.facts().share_spread = machine->facts().share_spread;
       topology.facts().price = machine->facts().price;
+      topology.facts().power_w = machine->facts().power_w;
     }
     add_hosts(topology, machine != nullptr);
     add_switches(topology);

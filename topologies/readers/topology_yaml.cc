@@ -180,6 +180,7 @@ void read_common_keys(const YamlReader& map, Topology& topology) {
   if (p2p) topology.facts().p2p = p2p.boolean(true);
   if (exchanges) topology.facts().exchanges_in_turn = exchanges.one_of<bool>({{"at_once", false}, {"in_turn", true}});
   if (spread) topology.facts().share_spread = spread.number({.least = 0, .most = 1});
+  if (const YamlReader power = map.optional("power")) topology.facts().power_w = power.quantity(Dimension::watts);
   if (const YamlReader price = map.optional("price")) {
     const std::string text = price.text();
     topology.facts().price = parse_price(text);

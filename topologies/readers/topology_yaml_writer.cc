@@ -20,6 +20,7 @@ std::span<const Unit> units_of(Dimension dimension) {
   static constexpr std::array<Unit, 4> kSeconds{{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
   static constexpr std::array<Unit, 3> kBandwidthUnits{{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}}};
   static constexpr std::array<Unit, 2> kHertzUnits{{{"GHz", 1e9}, {"MHz", 1e6}}};
+  static constexpr std::array<Unit, 2> kPowerUnits{{{"kW", 1e3}, {"W", 1}}};
   static constexpr std::array<Unit, 3> kRateUnits{{{"TFLOPS", 1e12}, {"GFLOPS", 1e9}, {"MFLOPS", 1e6}}};
   switch (dimension) {
     case Dimension::bytes:
@@ -32,6 +33,8 @@ std::span<const Unit> units_of(Dimension dimension) {
       return kRateUnits;
     case Dimension::hertz:
       return kHertzUnits;
+    case Dimension::watts:
+      return kPowerUnits;
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
@@ -113,6 +116,7 @@ class Writer {
     if (!topology_.facts().p2p) line("p2p: false");
     if (topology_.facts().exchanges_in_turn) line("exchanges: in_turn");
     if (topology_.facts().share_spread > 0) line("share_spread: {}", topology_.facts().share_spread);
+    if (topology_.facts().power_w) line("power: {}", exact(*topology_.facts().power_w, Dimension::watts));
     if (topology_.facts().price) line("price: {}", in_quotes(price_text(*topology_.facts().price)));
     if (topology_.facts().nvlink_domain > 1) line("nvlink_domain: {}", topology_.facts().nvlink_domain);
     if (!topology_.facts().measured_with.empty()) line("measured_with:");

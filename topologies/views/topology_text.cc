@@ -74,6 +74,8 @@ class Text {
     line("  {}: {}, {}, {}", counted(topology_.worker_count(), "machine"), counted(count(NodeKind::gpu), "GPU"),
          counted(count(NodeKind::nic), "NIC"), counted(count(NodeKind::cpu), "processor"));
     if (topology_.facts().nvlink_domain > 1) line("  {} machines share one NVSwitch", topology_.facts().nvlink_domain);
+    if (const auto power = topology_.facts().power_w)
+      line("  a machine takes {} while it trains", format_quantity(*power, Dimension::watts));
     if (topology_.facts().price) line("  a machine costs {}", price_text(*topology_.facts().price));
     if (!topology_.facts().p2p) line("  GPUs do not reach each other's memory (p2p: false)");
     if (topology_.facts().exchanges_in_turn) line("  two machines send to each other in turn (exchanges: in_turn)");
