@@ -10,6 +10,7 @@
 
 #include "cli/base/command.h"
 #include "cli/base/exit_codes.h"
+#include "cli/base/job_form.h"
 #include "cli/base/load.h"
 #include "cli/base/output.h"
 #include "cli/base/phase.h"
@@ -30,7 +31,8 @@ struct PlanFlags {
   PlanQuestion question;
   std::string results;  // empty: none are kept
   std::string goal = "time";
-  std::string scenario_file;  // --scenario
+  std::string scenario_file;        // --scenario
+  std::string format = "scenario";  // of that file
   int processes = 0;
   int wanted = 5;
   std::optional<double> within_s{};
@@ -54,12 +56,17 @@ void print_plan(const Output& output, const PlanTable& table) {
   if (output.wants_page()) output.write_page(plan_to_json(table));
 }
 
-// Writes the scenario of the best point.
+// Writes the best point, as a scenario or as a job of another program.
 void write_best(const PlanFlags& flags, const Scenario& scenario, const PlanTable& table) {
   const std::vector<std::size_t> ranks = table.ranking();
   if (flags.scenario_file.empty() || ranks.empty()) return;
-  write_file(flags.scenario_file,
-             text_of_point(scenario, ranks.front(), fs::absolute(flags.scenario_file).parent_path()));
+  const std::optional<JobForm> form = job_form(flags.format);
+  if (form) {
+    write_job(scenario_of_point(scenario, ranks.front()), *form, flags.scenario_file, flags.common);
+  } else {
+    write_file(flags.scenario_file,
+               text_of_point(scenario, ranks.front(), fs::absolute(flags.scenario_file).parent_path()));
+  }
 }
 
 // Costs are those of machines, of which the scenario must state the price.
@@ -139,7 +146,9 @@ void add_plan(CLI::App& app, Action& action) {
       ->check(number_within(0, limits_of(Dimension::seconds).most));
   command->add_option("--best", flags->wanted, "How many points are to be the best ones for certain")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--scenario", flags->scenario_file, "Write the scenario of the best point to this file");
+  CLI::Option* file =
+      command->add_option("--scenario", flags->scenario_file, "Write the scenario of the best point to this file");
+  add_format_option(*command, flags->format, "What that file is: a scenario, or a job of another program")->needs(file);
   command->add_option("--results", flags->results, "Keep simulated points in this file, and begin with those in it");
   command->add_option("-j,--jobs", flags->processes, "Processes that search (default: one a processor)")
       ->check(CLI::Range(1, 4096));
