@@ -146,15 +146,14 @@ int import_as_job(const ImportFlags& flags, JobForm form) {
     throw InputError({problem_at(file, beginning_of(file), "--format megatron and torchtitan are for one file")});
   }
   const auto opened = std::make_shared<const InputFile>(file);
-  Scenario scenario;
+  const std::string& output = flags.common.output;
   if (opened->kind() == ImportKind::scenario) {
     check_no_choices(file, flags.options);
-    scenario = parse_scenario(opened->text(), file);
+    write_job(parse_scenario(opened->text(), file), {}, form, output, flags.common);
   } else {
     const Imported imported = import_that_fits(opened, flags.options, "", opened->path().parent_path());
-    scenario = parse_imported(imported, file, {}, parts_of(opened));
+    write_job(parse_imported(imported, file, {}, parts_of(opened)), imported.origins, form, output, flags.common);
   }
-  write_job(scenario, form, flags.common.output, flags.common);
   return kOk;
 }
 

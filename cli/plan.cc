@@ -57,12 +57,13 @@ void print_plan(const Output& output, const PlanTable& table) {
 }
 
 // Writes the best point, as a scenario or as a job of another program.
-void write_best(const PlanFlags& flags, const Scenario& scenario, const PlanTable& table) {
+void write_best(const PlanFlags& flags, const ScenarioToPlan& asked, const PlanTable& table) {
+  const Scenario& scenario = asked.scenario;
   const std::vector<std::size_t> ranks = table.ranking();
   if (flags.scenario_file.empty() || ranks.empty()) return;
   const std::optional<JobForm> form = job_form(flags.format);
   if (form) {
-    write_job(scenario_of_point(scenario, ranks.front()), *form, flags.scenario_file, flags.common);
+    write_job(scenario_of_point(scenario, ranks.front()), asked.origins, *form, flags.scenario_file, flags.common);
   } else {
     write_file(flags.scenario_file,
                text_of_point(scenario, ranks.front(), fs::absolute(flags.scenario_file).parent_path()));
@@ -110,7 +111,7 @@ int plan(const PlanFlags& flags) {
   line.finish();
   if (!asked.has_own_strategy) table.usual = {};
   print_plan(output, table);
-  write_best(flags, scenario, table);
+  write_best(flags, asked, table);
   return table.ranking().empty() || table.sweep.count(PointState::lost) > 0 ? kRunFailed : kOk;
 }
 

@@ -8,6 +8,18 @@
 
 namespace tandem {
 
+namespace {
+
+ExportedJob exported(const Scenario& scenario, const std::vector<Origin>& origins, JobForm form) {
+  try {
+    return export_job(scenario, form);
+  } catch (const InputError& error) {
+    throw at_origins(error, scenario.file, origins);
+  }
+}
+
+}  // namespace
+
 CLI::Option* add_format_option(CLI::App& command, std::string& format, const std::string& help) {
   std::vector<std::string> words{"scenario"};
   for (const auto& [word, form] : job_forms()) words.push_back(word);
@@ -21,8 +33,9 @@ std::optional<JobForm> job_form(const std::string& format) {
   return std::nullopt;
 }
 
-void write_job(const Scenario& scenario, JobForm form, const std::string& file, const CommonOptions& common) {
-  const ExportedJob job = export_job(scenario, form);
+void write_job(const Scenario& scenario, const std::vector<Origin>& origins, JobForm form, const std::string& file,
+               const CommonOptions& common) {
+  const ExportedJob job = exported(scenario, origins, form);
   if (file.empty() || file == "-") {
     std::cout << job.text;
   } else {

@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/base/common_options.h"
 #include "scenarios/export/export.h"
+#include "scenarios/import/base/origins.h"
 
 namespace tandem {
 
@@ -17,7 +19,8 @@ CLI::Option* add_format_option(CLI::App& command, std::string& format, const std
 std::optional<JobForm> job_form(const std::string& format);
 
 // Writes a scenario as a job of that program to a file, "" or "-" for the standard output. What the program is not told
-// goes to stderr, unless quiet. Throws InputError.
-void write_job(const Scenario& scenario, JobForm form, const std::string& file, const CommonOptions& common);
+// goes to stderr, unless quiet. Throws InputError; of a scenario that was imported, at the `origins` of its parts.
+void write_job(const Scenario& scenario, const std::vector<Origin>& origins, JobForm form, const std::string& file,
+               const CommonOptions& common);
 
 }  // namespace tandem

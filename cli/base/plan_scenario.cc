@@ -121,7 +121,7 @@ class PlanScenario {
     const auto opened = is_file ? std::make_shared<const InputFile>(question_.file) : nullptr;
     const bool is_imported = opened && opened->kind() != ImportKind::scenario;
     Scenario scenario = is_imported ? imported(opened) : of_scenario();
-    return {std::move(scenario), has_own_strategy_};
+    return {std::move(scenario), has_own_strategy_, std::move(origins_)};
   }
 
  private:
@@ -312,6 +312,7 @@ class PlanScenario {
       for (const std::string& assumed : imported.assumed) std::cerr << "tandem: assumed: " << shown(assumed) << '\n';
       for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << shown(flag) << '\n';
     }
+    origins_ = imported.origins;
     Settings settings;
     add_given(settings);
     if (!is_model && !question_.strategies.empty() && !has_mesh()) choose_first(settings);
@@ -354,6 +355,7 @@ class PlanScenario {
   const PlanQuestion& question_;
   const CommonOptions& common_;
   bool has_own_strategy_ = true;
+  std::vector<Origin> origins_{};
 };
 
 }  // namespace

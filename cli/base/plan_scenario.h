@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/base/common_options.h"
+#include "scenarios/import/base/origins.h"
 #include "scenarios/scenario/scenario.h"
 
 namespace tandem {
@@ -22,8 +23,9 @@ struct PlanQuestion {
 };
 
 struct ScenarioToPlan {
-  Scenario scenario;             // with a `sweep:`
-  bool has_own_strategy = true;  // false: its strategy, apart from the sweep, is one that was chosen here
+  Scenario scenario;              // with a `sweep:`
+  bool has_own_strategy = true;   // false: its strategy, apart from the sweep, is one that was chosen here
+  std::vector<Origin> origins{};  // of its parts, if it was imported
 };
 
 // Throws InputError.

@@ -86,8 +86,10 @@ ReadBack read_back_or_refuse(const Scenario& given, const JobProgram& program, c
   try {
     return read_back(given, program, text);
   } catch (const InputError& error) {
-    throw InputError({given.problem_at("strategy", fmt::format("as a job of {}, it is refused: {}", program.name,
-                                                               error.diagnostics().front().message))});
+    const Diagnostic& first = error.diagnostics().front();
+    const std::string what = first.path.empty() ? first.message : first.path + ": " + first.message;
+    throw InputError(
+        {given.problem_at("strategy", fmt::format("as a job of {}, it is refused: {}", program.name, what))});
   }
 }
 
