@@ -9,10 +9,10 @@
 
 #include "cli/base/command.h"
 #include "cli/base/exit_codes.h"
-#include "cli/base/job_form.h"
 #include "cli/base/load.h"
 #include "cli/base/output.h"
 #include "cli/base/progress_line.h"
+#include "cli/job_form.h"
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/estimates/size_check.h"
 #include "scenarios/import/traces/trace.h"

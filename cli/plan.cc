@@ -10,12 +10,12 @@
 
 #include "cli/base/command.h"
 #include "cli/base/exit_codes.h"
-#include "cli/base/job_form.h"
 #include "cli/base/load.h"
 #include "cli/base/output.h"
 #include "cli/base/phase.h"
 #include "cli/base/plan_scenario.h"
 #include "cli/base/progress_line.h"
+#include "cli/job_form.h"
 #include "reports/plan/plan_json.h"
 #include "scenarios/plan/point_text.h"
 #include "topologies/base/shown.h"

@@ -137,7 +137,7 @@ TEST_F(Plan, WritesTheBestPointAsAJobOfMegatron) {
   EXPECT_THAT(outcome.err, HasSubstr("tandem: not said: workload.model is query_key_value, "));
   const auto plan = outcome.json();
   const auto values = plan["points"][plan["best"][0].get<std::size_t>()]["values"];
-  const std::string script = contents("best.sh");
+  const std::string script = read("best.sh");
   EXPECT_THAT(script, HasSubstr(fmt::format("  --tensor-model-parallel-size {}\n  --pipeline-model-parallel-size {}\n",
                                             values["strategy.tensor"].get<std::string>(),
                                             values["strategy.pipeline"].get<std::string>())));

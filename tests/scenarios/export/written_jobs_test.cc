@@ -210,7 +210,7 @@ std::string drawn_mesh(std::mt19937& random) {
 TEST_F(WrittenJobs, DrawnMeshesAreTheSameJobsOfMegatron) {
   std::mt19937 random(11);
   int same = 0;
-  const int jobs = drawn_jobs_of_the_day(32);
+  const int jobs = drawn_jobs_of_the_day(16);
   for (int i = 0; i < jobs; ++i) {
     const std::string text = drawn_mesh(random);
     SCOPED_TRACE(text);
@@ -260,7 +260,7 @@ std::string drawn_titan_mesh(std::mt19937& random) {
 TEST_F(WrittenJobs, DrawnMeshesAreTheSameJobsOfTorchtitan) {
   std::mt19937 random(5);
   int same = 0;
-  const int jobs = drawn_jobs_of_the_day(12);
+  const int jobs = drawn_jobs_of_the_day(6);
   for (int i = 0; i < jobs; ++i) {
     const std::string text = drawn_titan_mesh(random);
     SCOPED_TRACE(text);

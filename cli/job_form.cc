@@ -1,4 +1,4 @@
-#include "cli/base/job_form.h"
+#include "cli/job_form.h"
 
 #include <iostream>
 #include <vector>
