@@ -12,6 +12,7 @@
 #include "cli/base/load.h"
 #include "cli/base/output.h"
 #include "cli/base/progress_line.h"
+#include "cli/job_form.h"
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/estimates/size_check.h"
 #include "scenarios/import/traces/trace.h"
@@ -30,6 +31,7 @@ struct ImportFlags {
   CommonOptions common;
   std::vector<std::string> files;
   ImportChoices options;
+  std::string format = "scenario";
 };
 
 // "scenario.yaml" has its model in "scenario.model.yaml".
@@ -136,7 +138,27 @@ int import_of_traces(const ImportFlags& flags) {
   return kOk;
 }
 
+// Writes a file, which may be a scenario, as a job of another program.
+int import_as_job(const ImportFlags& flags, JobForm form) {
+  const std::string& file = flags.files.front();
+  check_exists("scenario", file);
+  if (flags.files.size() > 1) {
+    throw InputError({problem_at(file, beginning_of(file), "--format megatron and torchtitan are for one file")});
+  }
+  const auto opened = std::make_shared<const InputFile>(file);
+  const std::string& output = flags.common.output;
+  if (opened->kind() == ImportKind::scenario) {
+    check_no_choices(file, flags.options);
+    write_job(parse_scenario(opened->text(), file), {}, form, output, flags.common);
+  } else {
+    const Imported imported = import_that_fits(opened, flags.options, "", opened->path().parent_path());
+    write_job(parse_imported(imported, file, {}, parts_of(opened)), imported.origins, form, output, flags.common);
+  }
+  return kOk;
+}
+
 int import(const ImportFlags& flags) {
+  if (const auto form = job_form(flags.format)) return import_as_job(flags, *form);
   const std::string& file = flags.files.front();
   ProgressLine progress(flags.common);
   progress.begin(file);
@@ -230,6 +252,8 @@ void add_import(CLI::App& app, Action& action) {
           "file, how many ranks there are")
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--workers", options.workers, "Machines")->check(CLI::Range(1, 1 << 20));
+  add_format_option(*command, flags->format,
+                    "What to make of the file, which may also be a scenario: a scenario, or a job of another program");
   add_common_options(*command, flags->common, false);
   command->callback([flags, &action] { action = [flags] { return import(*flags); }; });
 }

@@ -14,6 +14,7 @@
 #include "cli/base/output.h"
 #include "cli/base/phase.h"
 #include "cli/base/progress_line.h"
+#include "cli/job_form.h"
 #include "cli/plan/plan_scenario.h"
 #include "reports/plan/plan_json.h"
 #include "scenarios/plan/point_text.h"
@@ -31,7 +32,8 @@ struct PlanFlags {
   PlanQuestion question;
   std::string results;  // empty: none are kept
   std::string goal = "time";
-  std::string scenario_file;  // --scenario
+  std::string scenario_file;        // --scenario
+  std::string format = "scenario";  // of that file
   std::vector<std::string> what_if{};
   int processes = 0;
   int wanted = 5;
@@ -56,12 +58,18 @@ void print_plan(const Output& output, const PlanTable& table) {
   if (output.wants_page()) output.write_page(plan_to_json(table));
 }
 
-// Writes the scenario of the best point.
-void write_best(const PlanFlags& flags, const Scenario& scenario, const PlanTable& table) {
+// Writes the best point, as a scenario or as a job of another program.
+void write_best(const PlanFlags& flags, const ScenarioToPlan& asked, const PlanTable& table) {
+  const Scenario& scenario = asked.scenario;
   const std::vector<std::size_t> ranks = table.ranking();
   if (flags.scenario_file.empty() || ranks.empty()) return;
-  write_file(flags.scenario_file,
-             text_of_point(scenario, ranks.front(), fs::absolute(flags.scenario_file).parent_path()));
+  const std::optional<JobForm> form = job_form(flags.format);
+  if (form) {
+    write_job(scenario_of_point(scenario, ranks.front()), asked.origins, *form, flags.scenario_file, flags.common);
+  } else {
+    write_file(flags.scenario_file,
+               text_of_point(scenario, ranks.front(), fs::absolute(flags.scenario_file).parent_path()));
+  }
 }
 
 // Costs and energies are those of machines, of which the scenario must state the price or power.
@@ -135,7 +143,7 @@ int plan(const PlanFlags& flags) {
   }
   line.finish();
   print_plan(output, table);
-  write_best(flags, scenario, table);
+  write_best(flags, asked, table);
   return table.ranking().empty() || table.sweep.count(PointState::lost) > 0 ? kRunFailed : kOk;
 }
 
@@ -179,7 +187,9 @@ void add_plan(CLI::App& app, Action& action) {
                    "Plan again with memory (1 GB more), network, nvlink (twice as fast), machine (these three), or "
                    "KEY=VALUE; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--scenario", flags->scenario_file, "Write the scenario of the best point to this file");
+  CLI::Option* file =
+      command->add_option("--scenario", flags->scenario_file, "Write the scenario of the best point to this file");
+  add_format_option(*command, flags->format, "What that file is: a scenario, or a job of another program")->needs(file);
   command->add_option("--results", flags->results, "Keep simulated points in this file, and begin with those in it");
   command->add_option("-j,--jobs", flags->processes, "Processes that search (default: one a processor)")
       ->check(CLI::Range(1, 4096));

@@ -56,7 +56,7 @@ class PlanScenario {
     const auto opened = is_file ? std::make_shared<const InputFile>(question_.file) : nullptr;
     const bool is_imported = opened && opened->kind() != ImportKind::scenario;
     Scenario scenario = is_imported ? imported(opened) : of_scenario();
-    return {std::move(scenario), has_own_strategy_};
+    return {std::move(scenario), has_own_strategy_, std::move(origins_)};
   }
 
  private:
@@ -242,6 +242,7 @@ class PlanScenario {
       for (const std::string& assumed : imported.assumed) std::cerr << "tandem: assumed: " << shown(assumed) << '\n';
       for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << shown(flag) << '\n';
     }
+    origins_ = imported.origins;
     Settings settings;
     if (named.size() > 1) {  // the cluster has as many machines as any choice needs, of which the first uses its own
       const std::string option = "--topology " + question_.topologies.front();
@@ -290,6 +291,7 @@ class PlanScenario {
   const PlanQuestion& question_;
   const CommonOptions& common_;
   bool has_own_strategy_ = true;
+  std::vector<Origin> origins_{};
 };
 
 }  // namespace

@@ -3,13 +3,15 @@
 
 #include "cli/base/common_options.h"
 #include "cli/plan/plan_machines.h"
+#include "scenarios/import/base/origins.h"
 #include "scenarios/scenario/scenario.h"
 
 namespace tandem {
 
 struct ScenarioToPlan {
-  Scenario scenario;             // with a `sweep:`
-  bool has_own_strategy = true;  // false: its strategy, apart from the sweep, is one that was chosen here
+  Scenario scenario;              // with a `sweep:`
+  bool has_own_strategy = true;   // false: its strategy, apart from the sweep, is one that was chosen here
+  std::vector<Origin> origins{};  // of its parts, if it was imported
 };
 
 // Throws InputError.

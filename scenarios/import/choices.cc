@@ -112,4 +112,17 @@ void check_choices(const std::string& file, ImportKind kind, const ImportChoices
   }
 }
 
+void check_no_choices(const std::string& file, const ImportChoices& choices) {
+  const auto refuse = [&](std::string_view option) {
+    throw InputError({problem_at(file, beginning_of(file),
+                                 fmt::format("is a scenario, which says what {} does: change it there", option))});
+  };
+  for (const Choice& choice : kChoices) {
+    if (choice.is_given(choices)) refuse(choice.option);
+  }
+  if (!choices.topology.empty()) refuse("--topology");
+  if (choices.devices > 0) refuse("--devices");
+  if (choices.workers > 0) refuse("--workers");
+}
+
 }  // namespace tandem

@@ -41,6 +41,9 @@ std::string text_of(ImportKind kind);  // "a Hugging Face configuration"
 // Throws InputError for an option that has no meaning for files of that kind.
 void check_choices(const std::string& file, ImportKind kind, const ImportChoices& choices);
 
+// Throws InputError for any option: `file` is a scenario, which has all of this itself.
+void check_no_choices(const std::string& file, const ImportChoices& choices);
+
 // Equal machines, all of whose devices train.
 struct UsedMachines {
   std::string name{};  // in the catalog, or a file

@@ -45,6 +45,7 @@ struct NamesOfPart {
 
 const std::vector<NamesOfPart>& names_of_flags() {
   static const std::vector<NamesOfPart> kNames{
+      {"workload.model", {"num_layers"}},
       {"workload.sizes", {"seq_length", "encoder_seq_length"}},
       {"workload.batch", {"global_batch_size"}},
       {"workload.dtype", {"bf16", "fp16"}},

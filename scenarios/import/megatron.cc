@@ -22,6 +22,7 @@ namespace {
 using Norms = BlockSpec::Norms;
 
 constexpr std::int64_t kMostPredictors = 16;
+constexpr std::int64_t kMostOfBucket = 1'000'000'000'000;
 constexpr std::int64_t kGpt2Vocabulary = 50257;
 constexpr std::int64_t kBertVocabulary = 30522;
 
@@ -83,7 +84,7 @@ class MegatronReader {
     return flags_.find(name) == nullptr ? otherwise : positive(name);
   }
   std::int64_t at_most(std::string_view name, std::int64_t value) const {
-    if (value <= (1 << 24)) return value;
+    if (value <= (name == "ddp_bucket_size" ? kMostOfBucket : 1 << 24)) return value;
     flags_.fail(name, fmt::format("{} is more than any model has", value));
   }
 
@@ -331,8 +332,7 @@ class MegatronReader {
     job_.overlaps_products = flags_.is_on("tp_comm_overlap") && job_.tensor > 1;
     job_.fuses_softmax = !flags_.is_on("no_masked_softmax_fusion");
     job_.adds_in_products = !flags_.is_on("no_gradient_accumulation_fusion");
-    constexpr std::int64_t kElementBytes = 4;
-    constexpr std::int64_t kUsualBucket = 40'000'000;
+    constexpr std::int64_t kElementBytes = 4, kUsualBucket = 40'000'000;
     job_.bucket_bytes = kElementBytes * positive("ddp_bucket_size", kUsualBucket);
     for (const auto& [name, value] : flags_.environment) {
       if (name == "NCCL_ALGO" || name == "NCCL_PROTO") job_.nccl[name] = value;

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-#include <initializer_list>
 
 namespace tandem {
 namespace {
@@ -20,22 +20,31 @@ std::string share_of(const Flags& flags, std::string_view name, const std::strin
   return share > 0 ? fmt::format("{}", share) : "";
 }
 
-// Returns a type by its name here. Megatron-LM takes fp32, fp16, bf16 and fp8; printed arguments and configurations
-// have PyTorch's names, and bytes for fp8.
+// The types of moments that Megatron-LM takes, by its words; printed arguments and configurations have PyTorch's names,
+// and bytes for fp8.
+struct MomentWord {
+  DType type = DType::f32;
+  std::string_view word, of_pytorch;
+};
+constexpr std::array kMomentWords{MomentWord{DType::f32, "fp32", "float32"},
+                                  MomentWord{DType::bf16, "bf16", "bfloat16"},
+                                  MomentWord{DType::f16, "fp16", "float16"}, MomentWord{DType::fp8, "fp8", "uint8"}};
+
+// Returns a type by its name here.
 std::string moment_type(const Flags& flags, std::string_view name) {
   std::string text = flags.text(name, "fp32");
   text.erase(0, text.rfind('.') + 1);
-  const auto is = [&text](std::initializer_list<std::string_view> words) {
-    return std::find(words.begin(), words.end(), text) != words.end();
-  };
-  if (is({"fp32", "float32"})) return "f32";
-  if (is({"bf16", "bfloat16"})) return "bf16";
-  if (is({"fp16", "float16"})) return "f16";
-  if (is({"fp8", "uint8"})) return "fp8";
+  const auto* const found = std::ranges::find_if(
+      kMomentWords, [&text](const MomentWord& one) { return text == one.word || text == one.of_pytorch; });
+  if (found != kMomentWords.end()) return std::string(name_of(found->type));
   flags.fail(name, fmt::format("must be fp32, fp16, bf16 or fp8, found '{}'", text));
 }
 
 }  // namespace
+
+std::string_view moment_word(DType type) {
+  return std::ranges::find(kMomentWords, type, &MomentWord::type)->word;
+}
 
 // Facts from megatron/training/arguments.py, megatron/core/optimizer/optimizer_config.py, and Transformer Engine's
 // transformer_engine/pytorch/optimizers/fused_adam.py.

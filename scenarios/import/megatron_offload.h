@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/import/flags.h"
+#include "topologies/base/dtype.h"
 
 namespace tandem {
 
@@ -20,5 +22,8 @@ MegatronOffload offload_of(const Flags& flags, bool has_pieces, std::vector<std:
 // Returns the value of `workload.precision.moments` for Adam, as YAML; empty: the usual one. Adds to `left_out` what of
 // it a scenario does not have. Throws InputError for words that are no type of moments.
 std::string moment_types_of(const Flags& flags, std::vector<std::string>& left_out);
+
+// Returns Megatron-LM's word for a type of moments: f32, bf16, f16 or fp8.
+std::string_view moment_word(DType type);
 
 }  // namespace tandem

@@ -150,6 +150,10 @@ ContextExchange context_exchange_of(const Flags& flags, std::int64_t tensor, std
   return exchange;
 }
 
+std::string_view comm_type_of(ContextExchange exchange) {
+  return std::ranges::find(kCommTypes, exchange, &decltype(kCommTypes)::value_type::second)->first;
+}
+
 // By default, experts are divided as the other layers are. Where fewer devices divide them, these need tokens of their
 // own, as Megatron-LM demands of every mixture of experts with tensor parallelism.
 std::int64_t tensor_of_experts(const Flags& flags, std::int64_t tensor, std::vector<std::string>& left_out) {

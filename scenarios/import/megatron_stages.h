@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/import/flags.h"
@@ -24,6 +25,9 @@ MegatronStages read_stages(const Flags& flags, std::int64_t pipeline, std::int64
 // cannot.
 ContextExchange context_exchange_of(const Flags& flags, std::int64_t tensor, std::int64_t context,
                                     std::vector<std::string>& left_out);
+
+// Returns Megatron-LM's word for it.
+std::string_view comm_type_of(ContextExchange exchange);
 
 // Returns how many of `tensor` devices divide each expert (--expert-tensor-parallel-size), 0 for all of them, and adds
 // numbers that do not divide `tensor`, which are not modelled.

@@ -96,10 +96,14 @@ std::string yaml_line(const YamlNode& value) {
   return flow_text(value, [](const YamlNode& item) { return scalar_text(item, true); });
 }
 
-std::string text_of_point(const Scenario& scenario, std::size_t place, const fs::path& folder) {
+Scenario scenario_of_point(const Scenario& scenario, std::size_t place) {
   const SweepSpace space(scenario);
   SharedParts parts = space.parts();
-  const Scenario chosen = space.scenario(space.points().at(place), parts);
+  return space.scenario(space.points().at(place), parts);
+}
+
+std::string text_of_point(const Scenario& scenario, std::size_t place, const fs::path& folder) {
+  const Scenario chosen = scenario_of_point(scenario, place);
   return NodeWriter(fs::path(scenario.file).parent_path(), folder).map(chosen.document->root()).text();
 }
 

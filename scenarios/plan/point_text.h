@@ -11,6 +11,9 @@ namespace tandem {
 
 struct YamlNode;
 
+// Returns the scenario of a point.
+Scenario scenario_of_point(const Scenario& scenario, std::size_t place);
+
 // Returns the scenario of a point as the text of a file in `folder`, from which files that it names are found.
 std::string text_of_point(const Scenario& scenario, std::size_t place, const std::filesystem::path& folder);
 

@@ -62,6 +62,16 @@ std::map<std::string, std::int64_t> read_sizes(const YamlReader& map) {
   return sizes;
 }
 
+// A file that is open already need not be there.
+std::optional<fs::path> file_of_model(const YamlReader& value, const fs::path& folder, const SharedParts& parts) {
+  const YamlNode* const node = value.node();
+  if (node != nullptr && node->kind == YamlKind::scalar && is_file_name(node->text)) {
+    const fs::path file = folder / node->text;
+    if (parts.find<InputFile>(file.lexically_normal().string())) return file;
+  }
+  return packaged_or_file(value, folder, kModels);
+}
+
 // Reads a model with these sizes, or takes it, or its open file, from `parts` if it is there.
 Model read_shared_model(const YamlReader& value, const fs::path& file, const std::map<std::string, std::int64_t>& sizes,
                         SharedParts& parts) {
@@ -224,7 +234,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
   LayersSettings layers;
   const YamlReader model = map.required("model");
   const std::map<std::string, std::int64_t> sizes = read_sizes(map.optional("sizes"));
-  if (const auto file = packaged_or_file(model, folder, kModels)) {
+  if (const auto file = file_of_model(model, folder, parts)) {
     layers.model = read_shared_model(model, *file, sizes, parts);
   }
   layers.stack = read_stack(map.optional("stack"), layers.model.stack);

@@ -225,6 +225,23 @@ TEST_F(ImportCommand, GpuNamesThoseOfATopologyFile) {
   }
 }
 
+TEST_F(ImportCommand, WritesJobsOfOtherPrograms) {
+  write("train.sh", read(file("train.sh")));
+  const Outcome outcome = tandem({"import", "train.sh", "--format", "megatron", "-o", "again.sh"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out + outcome.err, "");
+  const auto step = [this](const char* job) { return tandem({"run", job, "--json"}).json()["step_time"]; };
+  EXPECT_EQ(step("train.sh"), step("again.sh"));
+  const Outcome shown = tandem({"import", "again.sh", "--format", "megatron"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, testing::StartsWith("#!/bin/bash\n# again as arguments of Megatron-LM, by tandem.\n"));
+  const Outcome other = tandem({"import", "train.sh", "--format", "torchtitan", "-o", "again.toml"});
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_THAT(other.err, testing::StartsWith("train.sh:3:"));
+  EXPECT_THAT(other.err, HasSubstr("the flavors of torchtitan that are known here are 8B, 70B and 405B"));
+  EXPECT_EQ(tandem({"import", "train.sh", "--format", "nemo"}).exit_code, 2);
+}
+
 TEST_F(ImportCommand, RefusesWhatItDoesNotKnow) {
   write("config.json", R"({"model_type": "rwkv"})");
   for (const char* command : {"import", "run"}) {

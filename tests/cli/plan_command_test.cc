@@ -166,6 +166,36 @@ TEST_F(Plan, TakesABatchThatTheStrategyOfTheScenarioCannotDivide) {
   EXPECT_EQ(best["strategy"], "mesh");
 }
 
+TEST_F(Plan, WritesTheBestPointAsAJobOfMegatron) {
+  write_gpt();
+  const Outcome outcome = tandem({"plan", "small.yaml", "--strategies", "mesh", "--set",
+                                  "workload.stack={fusion: hand, attention: flash}", "--set", "workload.optimizer=adam",
+                                  "--best", "1", "--json", "--scenario", "best.sh", "--format", "megatron"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("tandem: not said: workload.model is query_key_value, "));
+  const auto plan = outcome.json();
+  const auto values = plan["points"][plan["best"][0].get<std::size_t>()]["values"];
+  const std::string script = read("best.sh");
+  EXPECT_THAT(script, HasSubstr(fmt::format("  --tensor-model-parallel-size {}\n  --pipeline-model-parallel-size {}\n",
+                                            values["strategy.tensor"].get<std::string>(),
+                                            values["strategy.pipeline"].get<std::string>())));
+  const Outcome run = tandem({"run", "best.sh", "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+TEST_F(Plan, RefusesABestPointThatTheProgramDoesNotHave) {
+  write_gpt();
+  const Outcome outcome = tandem({"plan", "small.yaml", "--strategies", "mirrored", "--best", "1", "--scenario",
+                                  "best.sh", "--format", "megatron"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.out, HasSubstr("\nbest: "));
+  EXPECT_THAT(outcome.err, HasSubstr("strategy.name: Megatron-LM has no strategy 'mirrored'; it has what mesh and "
+                                     "fully_sharded do (`tandem plan` with --strategies mesh,fully_sharded)\n"));
+  const Outcome alone = tandem({"plan", "small.yaml", "--format", "megatron"});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--format requires --scenario"));
+}
+
 // One machine costs half of what two cost, and makes more of its time.
 TEST_F(Plan, FindsTheCheapest) {
   write_gpt("", 2, "price: 98 $/h, ");
@@ -176,7 +206,6 @@ TEST_F(Plan, FindsTheCheapest) {
                                  HasSubstr(" $ per million sequences, limited by")));
 }
 
-// What --dry-run prints is a file for --space.
 // Half as many machines take longer, and less energy.
 TEST_F(Plan, FindsWhatTakesLeastEnergy) {
   write_gpt("", 2, "power: 9kW, ");
@@ -193,6 +222,7 @@ TEST_F(Plan, FindsWhatTakesLeastEnergy) {
   EXPECT_THAT(tandem(with({"--for", "energy"})).out, HasSubstr("Wh per million sequences"));
 }
 
+// What --dry-run prints is a file for --space.
 TEST_F(Plan, SearchesTheSpaceOfAFile) {
   write_gpt();
   const Outcome usual = tandem({"plan", "small.yaml", "--strategies", "mesh", "--dry-run", "-o", "space.yaml"});

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "topologies/base/error.h"
 #include "topologies/base/strict_yaml.h"  // kMostInputBytes
@@ -38,11 +40,22 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   }
 }
 
+InputFile::InputFile(const std::filesystem::path& path, std::string text)
+    : path_(path), held_(std::move(text)), size_bytes_(std::ssize(held_)) {}
+
+InputFile InputFile::of_text(const std::filesystem::path& path, std::string text) {
+  return {path, std::move(text)};
+}
+
 std::int64_t InputFile::opened() {
   return opened_files;
 }
 
 std::size_t InputFile::read(std::int64_t offset, std::span<char> bytes) const {
+  if (!file_)
+    return std::string_view(held_)
+        .substr(std::min<std::size_t>(held_.size(), static_cast<std::size_t>(offset)))
+        .copy(bytes.data(), bytes.size());
   const bool is_there = fseeko(file_.get(), offset + skipped_bytes_, SEEK_SET) == 0;
   const std::size_t count = is_there ? std::fread(bytes.data(), 1, bytes.size(), file_.get()) : 0;
   if (count == 0 && (!is_there || std::ferror(file_.get()) != 0)) {

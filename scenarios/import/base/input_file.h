@@ -20,6 +20,8 @@ class InputFile {
   // Opens a regular file; readers thus take a path, too. Throws InputError for a folder, a pipe, a device, and a file
   // that cannot be opened.
   InputFile(const std::filesystem::path& path);
+  // Returns a text as the file of that path, which need not be there.
+  static InputFile of_text(const std::filesystem::path& path, std::string text);
 
   const std::filesystem::path& path() const { return path_; }
   std::string name() const { return path_.string(); }  // in messages
@@ -42,10 +44,12 @@ class InputFile {
   struct CloseFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
+  InputFile(const std::filesystem::path& path, std::string text);
   [[noreturn]] void fail(const std::string& message) const;
 
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  std::string held_{};                          // in place of the file's bytes
+  std::unique_ptr<std::FILE, CloseFile> file_;  // null: `held_`
   std::int64_t size_bytes_ = 0, skipped_bytes_ = 0;
   mutable std::optional<ImportKind> kind_;
 };

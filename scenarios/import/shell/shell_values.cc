@@ -69,6 +69,7 @@ class ShellExpansion {
         expand(piece.text, piece.quote == Quote::double_quotes);
       }
     }
+    if (has_empty_list_ && word_.shown.empty()) is_open_ = false;
     end();
     return std::move(words_);
   }
@@ -148,6 +149,7 @@ class ShellExpansion {
 
   void put(const Value& value, bool is_quoted) {
     if (is_quoted || !divides_) {
+      has_empty_list_ |= divides_ && value.is_list && value.words.empty();
       for (std::size_t i = 0; i < value.words.size(); ++i) {
         if (i > 0 && value.is_list && divides_) {
           end();
@@ -334,6 +336,7 @@ class ShellExpansion {
   const bool divides_;
   const int depth_;
   bool is_open_ = false;
+  bool has_empty_list_ = false;  // "$@" without arguments is no word
   ShellWord word_;
   std::vector<ShellWord> words_;
   std::size_t expanded_ = 0;  // bytes

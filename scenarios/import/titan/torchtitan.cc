@@ -281,4 +281,16 @@ TitanJob read_titan_job(const InputFile& file, const std::string& name) {
   return TitanReader(file, name).read();
 }
 
+std::string titan_flavor_of(std::int64_t blocks) {
+  const auto found = std::ranges::find(llama_flavors(), blocks, [](const auto& one) { return one.second.blocks; });
+  return found == llama_flavors().end() ? "" : found->first;
+}
+
+std::string_view titan_schedule_of(PipelineOrder order, bool has_several_stages) {
+  const auto* const found = std::ranges::find_if(kSchedules, [&](const Schedule& one) {
+    return one.is_modelled && one.order == order && (one.stages.most > 1) == has_several_stages;
+  });
+  return found == kSchedules.end() ? "" : found->name;
+}
+
 }  // namespace tandem

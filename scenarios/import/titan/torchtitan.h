@@ -16,4 +16,10 @@ bool is_titan_job(std::string_view text);
 // models whose sizes are not known here.
 TitanJob read_titan_job(const InputFile& file, const std::string& name = "");
 
+// Returns the flavor of llama3 with so many blocks, "8B"; empty: none whose sizes are known here.
+std::string titan_flavor_of(std::int64_t blocks);
+
+// Returns the schedule of a pipeline with this order, whose devices have one stage each, or several; empty: none.
+std::string_view titan_schedule_of(PipelineOrder order, bool has_several_stages);
+
 }  // namespace tandem

@@ -73,6 +73,16 @@ fi
   EXPECT_TRUE(job.left_out.empty());
 }
 
+TEST_F(MegatronSources, ArgumentsOfTheScriptItselfAreNoWord) {
+  const MegatronJob job = this->job(
+      "NONE=()\ntorchrun pretrain_gpt.py --num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 "
+      "\"$@\" "
+      "--vocab-size 1000 \"${NONE[@]}\" --attention-backend unfused \"$@\"");
+  EXPECT_TRUE(job.keeps_scores);
+  EXPECT_EQ(job.spec.tokens, 16);
+  EXPECT_EQ(job.spec.vocabulary, 1024);
+}
+
 TEST_F(MegatronSources, LaunchersSayHowManyDevicesThereAre) {
   const std::string sizes = " pretrain_gpt.py --num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16";
   EXPECT_EQ(job("srun -N 4 --gpus-per-node=8 --ntasks-per-node 8 python" + sizes).nodes, 4);
