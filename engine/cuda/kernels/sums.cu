@@ -5,30 +5,30 @@ namespace {
 
 // Half types are summed in f32, and every sum has one order: equal inputs give equal sums.
 
-constexpr unsigned kTileColumns = 32, kTileRows = 16;  // a warp reads along a row
+constexpr unsigned kSumColumns = 32, kSumRows = 16;  // a warp reads along a row
 constexpr unsigned kWarp = 32, kAllLanes = 0xffffffff;
 
 // Divides the terms of each sum into `splits` parts of `chunk` terms, the last one shorter, and adds each part: `to` is
-// [outer, splits, inner]. A block sums tiles of columns: each of its rows of threads every kTileRows-th row of `a`,
+// [outer, splits, inner]. A block sums tiles of columns: each of its rows of threads every kSumRows-th row of `a`,
 // then all of them together.
 template <typename To, typename From>
-__global__ void __launch_bounds__(kTileColumns* kTileRows, 1)
+__global__ void __launch_bounds__(kSumColumns* kSumRows, 1)
     sum_columns(To* __restrict__ to, const From* __restrict__ a, std::int64_t outer, std::int64_t length,
                 std::int64_t inner, std::int64_t splits, std::int64_t chunk) {
-  __shared__ Wide<From> sums[kTileRows][kTileColumns];
-  const unsigned lane = threadIdx.x / kTileColumns, place = threadIdx.x % kTileColumns;
-  const std::int64_t tiles = (inner + kTileColumns - 1) / kTileColumns;
+  __shared__ Wide<From> sums[kSumRows][kSumColumns];
+  const unsigned lane = threadIdx.x / kSumColumns, place = threadIdx.x % kSumColumns;
+  const std::int64_t tiles = (inner + kSumColumns - 1) / kSumColumns;
   for (std::int64_t tile = blockIdx.x; tile < outer * splits * tiles; tile += gridDim.x) {
-    const std::int64_t column = tile % tiles * kTileColumns + place, part = tile / tiles;
+    const std::int64_t column = tile % tiles * kSumColumns + place, part = tile / tiles;
     const std::int64_t begin = part % splits * chunk, end = begin + chunk < length ? begin + chunk : length;
     const From* values = a + part / splits * length * inner + column;
     Wide<From> sum{};
-    for (std::int64_t row = begin + lane; row < end && column < inner; row += kTileRows) {
+    for (std::int64_t row = begin + lane; row < end && column < inner; row += kSumRows) {
       sum = add(sum, load(values + row * inner));
     }
     sums[lane][place] = sum;
     __syncthreads();
-    for (unsigned half = kTileRows / 2; half > 0; half /= 2) {
+    for (unsigned half = kSumRows / 2; half > 0; half /= 2) {
       if (lane < half) sums[lane][place] = add(sums[lane][place], sums[lane + half][place]);
       __syncthreads();
     }
@@ -117,11 +117,11 @@ void sum_along_rows(cudaStream_t stream, const Scratch& scratch, T* to, const T*
 template <typename T>
 void sum_along_columns(cudaStream_t stream, const Scratch& scratch, T* to, const T* a, std::int64_t outer,
                        std::int64_t length, std::int64_t inner) {
-  constexpr std::int64_t kShortestPart = 4 * kTileRows;
+  constexpr std::int64_t kShortestPart = 4 * kSumRows;
   using W = Wide<T>;
-  const std::int64_t tiles = outer * ((inner + kTileColumns - 1) / kTileColumns);
+  const std::int64_t tiles = outer * ((inner + kSumColumns - 1) / kSumColumns);
   const std::int64_t splits = splits_for(tiles, length, kShortestPart, outer * inner, sizeof(W), scratch);
-  constexpr unsigned kBlock = kTileRows * kTileColumns;
+  constexpr unsigned kBlock = kSumRows * kSumColumns;
   if (splits == 1) {
     return start(sum_columns<T, T>, most_blocks(tiles), kBlock, stream, to, a, outer, length, inner, 1, length);
   }
