@@ -138,7 +138,7 @@ def main():
                 found.append(judged(tandem, case, predicted))
                 print(" | ".join(row_of(found[-1])), flush=True)
         if choices.self_test:
-            return published_layouts.check_page([row_of(one) for one in found], published_layouts.PAGE.read_text())
+            return published_layouts.check_page([row_of(one) for one in found], len(QUICK), published_layouts.PAGE.read_text())
         print("\n" + summary_of(found))
         if choices.write:
             page = pathlib.Path(choices.write)

@@ -286,6 +286,8 @@ def table_of(rows, heads):
 
 def summary_of(all_found):
     found = [one for one in all_found if is_right(one) is not None]
+    if not found:
+        return "No search went far enough."
     ratios = [one["ratio"] for one in found if "ratio" in one]
     first = sum(one.get("ahead", BEST) < BEST < one["fitting"] for one in found)
     refused = sum("theirs_s" not in one for one in found)
@@ -310,7 +312,9 @@ def with_text(page, mark, text):
     return page[:begin] + "\n" + text + (page[end:] if end >= 0 else "\n")
 
 
-def check_page(rows, page):
+def check_page(rows, least, page):
+    if len(rows) < least:
+        raise SystemExit(f"{len(rows)} rows were found, and not {least}: do the names of quick ones still exist?")
     for cells in rows:
         row = "| " + " | ".join(cells) + " |"
         if row not in page:
@@ -340,7 +344,8 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         tandem = Tandem(choices.tandem, folder, choices.within, choices.j)
         if choices.self_test:
-            return check_page([row_of(one) for one in judged_ones(tandem, choices, lambda name: name in QUICK)], PAGE.read_text())
+            rows = [row_of(one) for one in judged_ones(tandem, choices, lambda name: name in QUICK)]
+            return check_page(rows, len(QUICK), PAGE.read_text())
         found = []
         for one in judged_ones(tandem, choices, lambda name: choices.only in name):
             found.append(one)
