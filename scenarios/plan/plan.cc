@@ -108,7 +108,9 @@ class PlanRun {
                     .lost = lose,
                     .tick = [&] { tick("bounds", seen, static_cast<int>(points_.size())); },
                     .is_wanted = has_time});
-    for (const auto& [place, point] : stored_) set(place, point, false);
+    for (const auto& [place, point] : stored_) {
+      if (table_.sweep.points[place].state != PointState::does_not_fit) set(place, point, false);
+    }
   }
 
   void put(SeenPoint one) {

@@ -186,6 +186,7 @@ class UsualSpace {
     space_.add<std::string>("strategy.stage_blocks", {"balanced"});
     space_.add<std::string>("workload.sequence_parallel", {"false", "true"});
     space_.where("workload.sequence_parallel == (tensor > 1)");
+    if (scenario_.strategy.mesh.shard_parameters) return;  // which divides the optimizer's state, too
     if (others_.empty()) return space_.add<std::string>("strategy.distributed_optimizer", {"true"});
     space_.add<std::string>("strategy.distributed_optimizer", {"false", "true"});
     space_.where(fmt::format("strategy.distributed_optimizer == {}", among(meshes_, others_)));

@@ -33,14 +33,15 @@ PointBounds::Seen PointBounds::see(const SweepSpace::Point& choice) {
     if (const auto power = power_of(job)) seen.planned.power_w = power->of_machine_w * power->machines;
     if (const auto price = price_of(job))
       seen.planned.price_per_s = price->per_hour * price->machines / kSecondsOfAnHour;
-    check_memory(job, point.memory);
+    // Runs are not refused for a need slightly above the memory, but such a point is nothing to recommend.
+    if (point.memory && !point.memory->is_within()) {
+      point.state = PointState::does_not_fit;
+      point.problem = memory_text(*point.memory);
+      point.limit = "memory";
+      return seen;
+    }
     point.state = PointState::not_run;
     seen.planned.least_step_s = least_step_s(job, choice);
-  } catch (const MemoryError& error) {
-    point.state = PointState::does_not_fit;
-    point.problem = memory_text(error.need());
-    point.limit = "memory";
-    point.memory = error.need();
   } catch (const InputError& error) {
     point.problem = text_of_problems(error);
   } catch (const Error& error) {

@@ -25,7 +25,7 @@ using testing::ElementsAre;
 
 struct PlannedSpace {
   std::string model = "gpt", sizes = "{layers: 8, hidden: 1024, heads: 16, tokens: 512}";
-  std::string workload{};  // more keys of it
+  std::string workload{}, strategy{};  // more keys of them
   std::string machine = "hgx-h100", fabric{};
   int workers = 2, batch = 32;
 
@@ -34,11 +34,11 @@ struct PlannedSpace {
     return fmt::format(
         "name: planned\n"
         "workload: {{kind: layers, model: {}{}, dtype: bf16, optimizer: adam, batch: {}{}}}\n"
-        "strategy: {{name: mesh, data: {}}}\nengine: {{name: sim}}\n"
+        "strategy: {{name: mesh, {}data: {}}}\nengine: {{name: sim}}\n"
         "topology: {{cluster: {{node: {}, workers: {}{}}}}}\n"
         "devices: {{type: gpu, workers: {}, per_worker: 4}}\nsteps: 2\nwarmup_steps: 1\n",
-        model, sizes.empty() ? "" : ", sizes: " + sizes, batch, workload, 4 * workers, machine, workers, fabric,
-        workers);
+        model, sizes.empty() ? "" : ", sizes: " + sizes, batch, workload, strategy, 4 * workers, machine, workers,
+        fabric, workers);
   }
 };
 
@@ -63,7 +63,8 @@ std::vector<double> all_values(const Scenario& scenario) {
     values.push_back(std::numeric_limits<double>::infinity());
     try {
       const Scenario one = space.scenario(point, parts);
-      values.back() = 1 / run_scenario(one, {.measures_scaling = false, .only_report = true}).report.throughput();
+      const Report report = run_scenario(one, {.measures_scaling = false, .only_report = true}).report;
+      if (!report.memory || report.memory->is_within()) values.back() = 1 / report.throughput();
     } catch (const Error&) {  // it does not fit, or cannot be
     }
   }
@@ -171,6 +172,22 @@ TEST(Plan, PromisesTheTimeOfARun) {
             table.sweep.points[best].step_time);
 }
 
+TEST(Plan, LeavesOutWhatNeedsSlightlyMoreThanADeviceHas) {
+  const auto best_with = [](const std::string& memory) {
+    const Scenario scenario = with_usual_space({.fabric = memory}, {.strategies = {"mesh"}});
+    const PlanTable table = plan(scenario, {.processes = 2, .wanted = 1});
+    return table.sweep.points[table.ranking().at(0)];
+  };
+  const SweptPoint best = best_with("");
+  const auto memory = [&best](double share) {
+    return fmt::format(", overrides: {{gpu: {{memory: {:.0f}B}}}}", share * static_cast<double>(best.memory->total()));
+  };
+  EXPECT_EQ(best_with(memory(1.001)).values, best.values);
+  const SweptPoint other = best_with(memory(0.99));
+  EXPECT_NE(other.values, best.values);
+  EXPECT_TRUE(other.memory->is_within());
+}
+
 TEST(Plan, TheUsualSpaceHasWhatTheModelAllows) {
   const auto fields = [](const PlannedSpace& space, const SpaceChoices& choices = {}) {
     return SweepSpace(with_usual_space(space, choices)).fields();
@@ -178,6 +195,10 @@ TEST(Plan, TheUsualSpaceHasWhatTheModelAllows) {
   EXPECT_THAT(
       fields({.workers = 1}, {.strategies = {"fully_sharded"}}),
       ElementsAre("strategy.name", "workload.gradient_accumulation_steps", "workload.activation_checkpointing"));
+  PlannedSpace sharded;
+  sharded.strategy = "shard_parameters: true, ";
+  EXPECT_THAT(fields(sharded, {.strategies = {"mesh"}}),
+              testing::Not(testing::Contains("strategy.distributed_optimizer")));
   EXPECT_THAT(fields({.model = "mixtral", .sizes = "{layers: 4}"}), testing::Contains("strategy.expert"));
   EXPECT_THAT(fields({}), testing::Not(testing::Contains("strategy.expert")));
   EXPECT_THAT(fields({.workers = 4}, {.machines = {{.per_worker = 4, .workers = {1, 2, 4}}}}),
