@@ -122,6 +122,37 @@ std::string best_section(const std::vector<const PlanPoint*>& best) {
       std::move(table).finish() + (bars.empty() ? "" : stacked_bars("Parts of their steps", bars, Unit::nanoseconds)));
 }
 
+// What the scenario as it is becomes with some of the best point's values, and what better machines would give.
+std::string changes_section(const JsonField& root) {
+  HtmlTable table("other steps", {"change", "step"}, 1);
+  int rows = 0;
+  const auto add = [&](const std::string& change, const PagePoint& point) {
+    table.add({change, point.is_done() ? time_text(point.step_time) : point.state});
+    ++rows;
+  };
+  if (const JsonField usual = root.optional("as_it_is"); usual.present()) add("the scenario as it is", point_of(usual));
+  if (const JsonField by_hand = root.optional("by_hand"); by_hand.present()) {
+    for (const JsonField& change : by_hand.items()) {
+      PagePoint changed;
+      for (const JsonField& one : change.required("fields").items())
+        changed.values.emplace_back(one.required("field").text(), one.required("to").text());
+      add("with " + changed.values_text(), point_of(change.required("point")));
+    }
+  }
+  if (const JsonField what_if = root.optional("what_if"); what_if.present()) {
+    for (const JsonField& other : what_if.items()) {
+      const std::string change = "the best with " + other.required("change").text();
+      if (const JsonField problem = other.optional("problem"); problem.present()) {
+        table.add({change, problem.text()});
+        ++rows;
+      } else {
+        add(change, point_of(other.required("best")));
+      }
+    }
+  }
+  return rows == 0 ? "" : section("Changes", std::move(table).finish());
+}
+
 std::string counts_section(const JsonField& counts) {
   HtmlTable table("what became of the points", {"points", "simulated", "do not fit", "cannot run", "ruled out"}, 0);
   std::vector<std::string> row;
@@ -156,7 +187,8 @@ Content plan_content(const Json& document, const JsonOrigin& origin) {
     content.heading.verdict =
         fmt::format("{}: {} a step; {}", point.values_text(), time_text(point.step_time), certificate_of(root));
     content.heading.verdict_class = root.required("gap").number_or_null() == 0 ? "good" : "open";
-    content.sections = {best_section(best), search_section(points, point.step_time), memory_section(points)};
+    content.sections = {best_section(best), search_section(points, point.step_time), memory_section(points),
+                        changes_section(root)};
   }
   content.sections.push_back(counts_section(root.required("counts")));
   reading.finish();

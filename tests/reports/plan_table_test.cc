@@ -137,6 +137,61 @@ TEST(PlanTable, AsJsonHasBoundsAndPlaces) {
   EXPECT_EQ(json["points"][1]["whole"], false);
 }
 
+// The second point in place of the scenario as it is, which differs from the first one in two fields.
+PlanTable changed_plan() {
+  PlanTable table = small_plan();
+  table.usual = table.sweep.points[1];
+  SweptPoint between = table.usual;
+  between.values.clear();
+  between.step_time -= 50'000'000;
+  between.throughput = 64 / 2.05;
+  SweptPoint worse = between;
+  worse.throughput = 64 / 2.2;
+  table.by_hand = {{.fields = {{.field = "strategy.data", .from = "2", .to = "1"}}, .point = worse},
+                   {.fields = {{.field = "strategy.tensor", .from = "4", .to = "8"}}, .point = between}};
+  table.others = {{.change = "1 GB more memory of each GPU", .best = table.sweep.points[0], .value = 2.0 / 64},
+                  {.change = "twice the bandwidth of NVLink",
+                   .best = table.sweep.points[1],
+                   .value = 1.0 / 64,
+                   .gap = 0.1,
+                   .is_same_point = false},
+                  {.change = "workload.batch=1", .problem = "does not divide"}};
+  return table;
+}
+
+TEST(PlanTable, SaysWhatToChangeFirst) {
+  const PlanTable table = changed_plan();
+  EXPECT_THAT(plan_text(table), HasSubstr("\nby hand, change first: tensor 8: 2.050 s\n"));
+  PlanTable none = table;
+  none.by_hand.pop_back();
+  none.by_hand.push_back(none.by_hand.front());
+  EXPECT_THAT(plan_text(none), HasSubstr("\nno single one of its differences from the best makes it better\n"));
+}
+
+TEST(PlanTable, SaysWhatOtherMachinesWouldGive) {
+  EXPECT_THAT(plan_text(changed_plan()),
+              HasSubstr("\nwith 1 GB more memory of each GPU: 2.000 s, 0.0 % better, at the same point\n"
+                        "with twice the bandwidth of NVLink: 1.000 s, at least 100.0 % better, at data 2, tensor 4\n"
+                        "with workload.batch=1: does not divide\n"));
+}
+
+TEST(PlanTable, AsJsonHasChanges) {
+  const nlohmann::ordered_json json = plan_to_json(changed_plan());
+  EXPECT_EQ(json["by_hand"][1]["fields"][0]["to"], "8");
+  EXPECT_EQ(json["what_if"][1]["same_point"], false);
+  EXPECT_EQ(json["what_if"][2]["problem"], "does not divide");
+  EXPECT_FALSE(plan_to_json(small_plan()).contains("what_if"));
+}
+
+TEST(Page, OfAPlanShowsChanges) {
+  const std::string page = page_of(plan_to_json(changed_plan()), "plan");
+  EXPECT_THAT(page, HasSubstr("<h2>Changes</h2>"));
+  EXPECT_THAT(page, HasSubstr("the scenario as it is"));
+  EXPECT_THAT(page, HasSubstr("with strategy.tensor 8"));
+  EXPECT_THAT(page, HasSubstr("the best with twice the bandwidth of NVLink"));
+  EXPECT_THAT(page_of(plan_to_json(small_plan()), "plan"), Not(HasSubstr("<h2>Changes</h2>")));
+}
+
 TEST(Page, OfAPlanShowsTheSearch) {
   nlohmann::ordered_json document = plan_to_json(small_plan());
   const std::string page = page_of(document, "plan");
