@@ -49,7 +49,7 @@ TEST(RunRates, OfEnergyFollowFromThePowerOfMachines) {
   const std::vector<ShownRate> shown = shown_rates(report);
   EXPECT_EQ(shown.back().name, "energy");
   EXPECT_EQ(shown.back().value, "0.00889 Wh");
-  EXPECT_EQ(shown.back().detail, "per step; 138.9 Wh per million examples (2 machines at 8.000 kW)");
+  EXPECT_EQ(shown.back().detail, "per step; 139 Wh per million sequences (2 machines at 8.000 kW)");
 }
 
 TEST(RunRates, AreUnknownWithoutWhatTheyRestOn) {

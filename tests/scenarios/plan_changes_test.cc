@@ -14,14 +14,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int kTokens = 1024, kFewTokens = 128;  // of few, gradients take long
+constexpr int kManyTokens = 1024, kScarceTokens = 128;  // of few, gradients take long
 
 constexpr const char* kSpace =
     "sweep: {values: {strategy.data: [2, 4, 16], strategy.tensor: [1, 4, 8], strategy.micro_batches: [1, 4], "
     "workload.activation_checkpointing: [false, true]}, where: [data * tensor == devices]}\n";
 
 std::string text_of_job(const std::string& overrides = "", const std::string& machine = "hgx-h100",
-                        int tokens = kTokens) {
+                        int tokens = kManyTokens) {
   return fmt::format(
       "name: changes\n"
       "workload: {{kind: layers, model: gpt, sizes: {{layers: 8, hidden: 4096, heads: 32, tokens: {}}}, dtype: bf16, "
@@ -39,7 +39,7 @@ PlanTable plan_of(const Scenario& scenario) {
   return table;
 }
 
-PlanTable with_what_ifs(const std::vector<std::string>& words, int tokens = kTokens) {
+PlanTable with_what_ifs(const std::vector<std::string>& words, int tokens = kManyTokens) {
   const Scenario scenario = read_scenario(text_of_job("", "hgx-h100", tokens) + kSpace);
   PlanTable table = plan_of(scenario);
   add_what_ifs(
@@ -87,9 +87,9 @@ TEST(PlanChanges, ByHandAreSingleFieldsOrWhatGoesTogether) {
 }
 
 TEST(PlanChanges, AFasterNetworkIsThatOfAnotherTopology) {
-  const PlanTable table = with_what_ifs({"network"}, kFewTokens);
+  const PlanTable table = with_what_ifs({"network"}, kScarceTokens);
   const PlanTable faster = plan_of(
-      read_scenario(text_of_job(", overrides: {network: {bandwidth: 100GB/s}}", "hgx-h100", kFewTokens) + kSpace));
+      read_scenario(text_of_job(", overrides: {network: {bandwidth: 100GB/s}}", "hgx-h100", kScarceTokens) + kSpace));
   ASSERT_EQ(table.others.size(), 1U);
   EXPECT_EQ(table.others[0].problem, "");
   EXPECT_EQ(table.others[0].value, faster.value(faster.ranking().at(0)));

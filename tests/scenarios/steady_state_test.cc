@@ -89,7 +89,7 @@ TEST(SteadyState, MicroBatchesOfTwoLengthsThatTakeTurns) {
                       .workload = "batch: 63"};
   expect_equal_reports(job, 17);
   EXPECT_THAT(report_of(job, true).notes,
-              testing::Contains(testing::HasSubstr("29 of the 63 of a step are simulated; a "
+              testing::Contains(testing::HasSubstr("21 of the 63 of a step are simulated; a "
                                                    "period of 2 repeats")));
 }
 

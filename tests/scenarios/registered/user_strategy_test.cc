@@ -147,7 +147,7 @@ TEST(UserStrategy, TakesPartInPlans) {
   const Scenario base = parse_scenario(text, file);
   EXPECT_THAT(usual_space(base, {}), HasSubstr("gpipe"));
   const Scenario scenario =
-      parse_scenario(text, file, {{"the space", "sweep", usual_space(base, {.strategies = {"gpipe"}, .workers = {}})}});
+      parse_scenario(text, file, {{"the space", "sweep", usual_space(base, {.strategies = {"gpipe"}})}});
   const PlanOptions options{.processes = 2, .wanted = 1};
   PlanTable table = planned_points(scenario, options);
   run_plan(scenario, options, table);
