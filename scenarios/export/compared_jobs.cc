@@ -91,7 +91,7 @@ class JobComparison {
     compare_overlaps();
     compare_training();
     compare_types();
-    add_model_differences(mine_.model, its_.model, all_);
+    add_model_differences(mine_.model, its_.model, layout_.tensor, all_);
     compare_experts();
     compare_stack();
     compare_engine();

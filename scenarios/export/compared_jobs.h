@@ -1,6 +1,7 @@
 // What of a scenario is not the same in the one that its written job becomes when it is read.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct JobDifference {
 std::vector<JobDifference> job_differences(const Scenario& given, const Scenario& read);
 
 // Adds the differences between two tables of layers. Neighbours that read the same input count as one product, as
-// programs have them.
-void add_model_differences(const Model& given, const Model& read, std::vector<JobDifference>& all);
+// programs have them. `tensor`: devices for which a vocabulary may be filled up.
+void add_model_differences(const Model& given, const Model& read, std::int64_t tensor, std::vector<JobDifference>& all);
 
 }  // namespace tandem

@@ -91,9 +91,8 @@ bool are_same(const Product& a, const Product& b) {
          a.layer.adapter_rank == b.layer.adapter_rank;
 }
 
-// A vocabulary that is filled up, so that devices have equal parts of it.
-std::int64_t filled_up(Product& given, const Product& read) {
-  constexpr std::int64_t kMost = 1 << 16;
+// Fills up a vocabulary of which `tensor` devices have equal parts in `read`, and returns with how many entries.
+std::int64_t fill_up(Product& given, const Product& read, std::int64_t tensor) {
   std::int64_t *mine = nullptr, its = 0;
   if (given.layer.embedding && read.layer.embedding) {
     mine = &given.layer.embedding->entries;
@@ -102,7 +101,7 @@ std::int64_t filled_up(Product& given, const Product& read) {
     mine = &given.layer.gemm->columns;
     its = read.layer.gemm->columns;
   }
-  if (mine == nullptr || its <= *mine || its - *mine >= kMost) return 0;
+  if (mine == nullptr || its <= *mine || its - *mine >= tensor) return 0;
   const std::int64_t more = its - *mine;
   *mine = its;
   return more;
@@ -110,7 +109,7 @@ std::int64_t filled_up(Product& given, const Product& read) {
 
 class ModelComparison {
  public:
-  explicit ModelComparison(std::vector<JobDifference>& all) : all_(all) {}
+  ModelComparison(std::int64_t tensor, std::vector<JobDifference>& all) : tensor_(tensor), all_(all) {}
 
   void compare(const std::vector<Product>& given, const std::vector<Product>& read) {
     for (std::size_t i = 0; i < std::max(given.size(), read.size()); ++i) {
@@ -126,15 +125,17 @@ class ModelComparison {
   }
 
   bool compare(Product given, const Product& read) {
-    if (const std::int64_t more = filled_up(given, read); more > 0) {
+    if (const std::int64_t more = fill_up(given, read, tensor_); more > 0) {
       add(kModel, "as many words as it has", fmt::format("filled up with {} for equal parts on all devices", more),
           false);
     } else if (given.parameters != read.parameters || given.names.size() != read.names.size() ||
                given.then != read.then) {
-      const auto shown = [](const Product& product) {
-        return fmt::format("{}, then {}", product.name(), product.operations());
+      const bool have_others = given.parameters != read.parameters && given.operations() == read.operations();
+      const auto shown = [have_others](const Product& product) {
+        const std::string parameters = have_others ? fmt::format(", {} parameters", product.parameters) : "";
+        return fmt::format("{}, then {}{}", product.name(), product.operations(), parameters);
       };
-      if (shown(given) != shown(read)) add(kModel, shown(given), shown(read), false);
+      add(kModel, shown(given), shown(read), false);
     }
     if (given.again != read.again && !has_other_parts_) {
       has_other_parts_ = true;
@@ -145,6 +146,7 @@ class ModelComparison {
     return false;
   }
 
+  const std::int64_t tensor_;
   std::vector<JobDifference>& all_;
   std::set<std::string> said_{};
   bool has_other_parts_ = false;
@@ -152,9 +154,10 @@ class ModelComparison {
 
 }  // namespace
 
-void add_model_differences(const Model& given, const Model& read, std::vector<JobDifference>& all) {
+void add_model_differences(const Model& given, const Model& read, std::int64_t tensor,
+                           std::vector<JobDifference>& all) {
   if (given.layers == read.layers) return;
-  ModelComparison(all).compare(products_of(given), products_of(read));
+  ModelComparison(tensor, all).compare(products_of(given), products_of(read));
 }
 
 }  // namespace tandem
