@@ -117,9 +117,10 @@ TEST_F(Plan, TakesTheNumberOfDevicesFromARange) {
 
 // Sixteen GPUs are two machines of eight, or four of four.
 TEST_F(Plan, ChoosesAmongMachines) {
-  const auto plan = tandem({"plan", docs_example("config.json"), "--topology", "gb200-nvl72,hgx-h100", "--devices",
-                            "16", "--batch", "16", "--sequence-length", "512", "--best", "1", "--json"})
-                        .json();
+  const auto plan =
+      tandem({"plan", docs_example("config.json"), "--topology", "gb200-nvl72,hgx-h100", "--devices", "16", "--batch",
+              "16", "--sequence-length", "512", "--strategies", "mesh", "--best", "1", "--json"})
+          .json();
   std::set<std::string> machines;
   for (const auto& point : plan["points"]) {
     const auto& values = point["values"];
