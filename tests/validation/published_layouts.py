@@ -12,12 +12,10 @@ import argparse
 import collections
 import hashlib
 import json
-import os
 import pathlib
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -63,7 +61,7 @@ QUICK = ("torchtitan: llama, 8 x hgx-h100, batch 2, fp8, 131,072 tokens",
          "Megatron-LM, 2020: gpt 36 x 3,072, 512 x dgx-a100-40gb, batch 2,048, f16, 1,024 tokens",
          "Megatron-LM, 2021: gpt 60 x 10,240, 1024 x dgx-a100, batch 1,792, f16, 2,048 tokens")
 
-Question = collections.namedtuple("Question", "name program scenario devices layouts")
+Question = collections.namedtuple("Question", "name program scenario layouts")
 Layout = collections.namedtuple("Layout", "strategy workload throughput")
 
 
@@ -124,7 +122,7 @@ def questions():
                             one.layouts.insert(0, one.layouts.pop())
                             found[program.name, name] = one._replace(scenario=scenario)
                     else:
-                        found[program.name, name] = Question(name, program, scenario, row["devices"], [layout])
+                        found[program.name, name] = Question(name, program, scenario, [layout])
     return list(found.values())
 
 
@@ -295,14 +293,14 @@ def summary_of(all_found):
     for one in found:
         programs[one["program"]].append(is_right(one))
     rights = sum(map(is_right, found))
-    alone = sum(one["fitting"] == 1 for one in found)
+    alone = [one for one in found if one["fitting"] == 1]
     undecided = len(all_found) - len(found)
     undecided = f"Of {undecided} more the search was ended before that was certain (?). " if undecided else ""
     by_program = ", ".join(f"{program} {sum(those)} of {len(those)}" for program, those in programs.items())
     return (f"{rights} of {len(found)} published layouts ({100 * rights / len(found):.0f} %) are right: {first} among our {BEST} best, "
             f"{sum(ratio <= NEAR for ratio in ratios)} within {100 * (NEAR - 1):.0f} % of the best. The median takes "
             f"{100 * (statistics.median(ratios) - 1):.1f} % more than our best, the worst {100 * (max(ratios) - 1):.0f} %; {refused} are refused for "
-            f"memory. {alone} have no other layout that fits. {undecided}By program: {by_program}.")
+            f"memory. Beside {len(alone)} no other layout fits; of the others {rights - sum(map(is_right, alone))} are right. {undecided}By program: {by_program}.")
 
 
 def with_text(page, mark, text):
