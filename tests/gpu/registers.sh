@@ -6,7 +6,7 @@ set -eu
 nvcc=$1 sources=$2 virtual=$3 real=$4
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# All as one source, since headers are half of what each takes; the assembler names the kernel that spills.
+# All as one source, since headers are a quarter of what each takes; the assembler names the kernel that spills.
 for file in "$sources"/engine/cuda/kernels/*.cu; do echo "#include \"$file\""; done >"$scratch/kernels.cu"
 "$nvcc" -std=c++20 --expt-relaxed-constexpr -O3 -gencode "arch=$virtual,code=$real" -I"$sources" \
   -Xptxas=--warn-on-spills,--warning-as-error -cubin -o "$scratch/out.cubin" "$scratch/kernels.cu"
