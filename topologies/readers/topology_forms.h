@@ -49,8 +49,8 @@ std::optional<Topology> read_variant(const YamlReader& map, const std::string& n
 std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth,
                                      bool may_be_cluster = false);
 
-// Reads the keys that any form may have, how transfers go between GPUs and machines, and the price and power of one machine;
-// changes what is there.
+// Reads the keys that any form may have, how transfers go between GPUs and machines, and the price and power of one
+// machine; changes what is there.
 void read_common_keys(const YamlReader& map, Topology& topology);
 
 // Read `cluster:` whose `fabric` is a file: the output of ibnetdiscover, or Slurm's topology.conf.
