@@ -201,7 +201,7 @@ def layout_text(values, batch, recomputed):
     one = {key: int(values.get(key, 1)) for key in SIZES}
     text = ", ".join(f"{LETTERS[key]} {one[key]}" for key in LETTERS if one[key] > 1 or key == "data")
     passes = batch // (one["data"] * one["micro_batches"])
-    return text + f", {passes} at once" + {"false": "", "true": ", recomputed"}.get(recomputed, f", {recomputed} recomputed")
+    return text + f", MBS {passes}" + {"false": "", "true": ", recomputed"}.get(recomputed, f", {recomputed} recomputed")
 
 
 def sizes_of(point):
