@@ -75,6 +75,16 @@ TEST_F(Plan, SearchesTheUsualSpaceOfAScenarioWithoutASweep) {
   EXPECT_TRUE(best["whole"]);
 }
 
+TEST_F(Plan, LeavesMemoryForWhatIsNoTensor) {
+  const auto reserved = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"plan", write_gpt(), "--strategies", "mesh", "--best", "1", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return best_of(arguments)["memory_bytes"].value("reserved", 0.0);
+  };
+  EXPECT_GT(reserved({}), 1.5e9);
+  EXPECT_EQ(reserved({"--set", "devices.reserved.bytes=3GB"}), 3e9);
+}
+
 TEST_F(Plan, TakesModelFilesOfOtherPrograms) {
   const Outcome outcome = tandem({"plan", docs_example("config.json"), "--topology", "hgx-h100", "--devices", "8",
                                   "--batch", "8", "--sequence-length", "512", "--best", "1"});
