@@ -86,6 +86,8 @@ std::vector<NamedTopology> named_topologies(const PlanQuestion& question, bool n
     print_notes(imported.notes, common);
     const std::string option = "--topology " + name;
     if ((needs_gpus || has_several) && gpus_of(imported.topology) == 0) refuse_option(option, "has no GPUs");
+    if (has_several && name.find_first_of("'\"\\") != std::string::npos)
+      refuse_option(option, "of several topologies, none has a quotation mark or a backslash in its name");
     if (has_several && imported.topology.worker_count() > 1)
       refuse_option(option, "has several machines; to choose from several topologies, each is one machine");
     named.push_back({.name = is_of_catalog(name) ? name : std::filesystem::absolute(name).string(),

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <numeric>
@@ -23,7 +22,6 @@
 #include "topologies/base/shown.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/joined_machines.h"
-#include "topologies/readers/catalog.h"
 
 namespace tandem {
 namespace {
@@ -32,14 +30,6 @@ namespace fs = std::filesystem;
 
 constexpr int kUsualGpus = 8;  // of a machine, where none is named
 constexpr const char* kUsualSpace = "the usual space";
-constexpr const char* kUsualReserve = "{bytes: 1.5GB, share: 0.05}";  // of the memory of a device
-
-bool states_memory(const Topology& topology) {
-  const std::vector<NodeIndex> gpus = topology.nodes_of(0, NodeKind::gpu);
-  if (gpus.empty()) return false;
-  const Node gpu = topology.node(gpus.front());
-  return gpu.device && gpu.device->memory_bytes.value > 0;
-}
 
 // Sizes of a mesh that suit most models: as many replicas as divide the batch, the devices of each along `tensor`
 // within a machine, and stages for what is left.
@@ -124,7 +114,6 @@ class PlanScenario {
     }
     check_workers(machines.workers.empty() ? training_workers(given) : machines.workers.front());
     const Scenario base = base_of(given, machines, settings);
-    add_reserve(base, settings);
     settings.push_back({kUsualSpace, "sweep", space_for(base, named, machines)});
     return changed_scenario(given, settings);
   }
@@ -206,15 +195,6 @@ class PlanScenario {
     }
   }
 
-  // What contexts of libraries and fragments of memory take (docs/workloads.md), where the scenario says nothing of it.
-  void add_reserve(const Scenario& base, Settings& settings) const {
-    const bool has_memory = base.topology && states_memory(*base.topology);
-    if (!has_memory || !std::holds_alternative<LayersSettings>(base.workload.kind)) return;
-    if (node_at(base.document->root(), "devices.reserved") != nullptr) return;
-    settings.push_back({kUsualSpace, "devices.reserved", kUsualReserve});
-    if (!common_.quiet) std::cerr << fmt::format("tandem: assumed: devices.reserved {}\n", kUsualReserve);
-  }
-
   void choose_first(Settings& settings) {
     const std::string& name = question_.strategies.front();
     settings.push_back({"--strategies " + name, "strategy", fmt::format("{{name: {}}}", name)});
@@ -272,7 +252,6 @@ class PlanScenario {
     if (!is_model && !question_.strategies.empty() && !has_mesh()) choose_first(settings);
     const Scenario base = parse_imported(imported, opened->name(), settings, parts_of(opened));
     if (question_.space.empty()) {
-      add_reserve(base, settings);
       settings.push_back({kUsualSpace, "sweep", space_for(base, named, machines)});
     } else {
       settings.push_back({question_.space, "sweep", space_of_file()});

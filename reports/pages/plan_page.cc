@@ -146,7 +146,10 @@ std::string changes_section(const JsonField& root) {
         table.add({change, problem.text()});
         ++rows;
       } else {
-        add(change, point_of(other.required("best")));
+        const double ratio = root.required("value").number() / other.required("value").number();
+        const PagePoint point = point_of(other.required("best"));
+        table.add({change, fmt::format("{}, {:.3g} times as good", time_text(point.step_time), ratio)});
+        ++rows;
       }
     }
   }

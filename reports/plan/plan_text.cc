@@ -160,6 +160,10 @@ std::string usual_text(const PlanTable& table, std::size_t best) {
          by_hand_text(table, best);
 }
 
+std::string step_or_cost(const PlanTable& table, std::size_t best, const OtherPlan& other) {
+  return table.goal == PlanGoal::time ? time_text(other.best.step_time) : Values(table, best).text(other.value);
+}
+
 // What the same space gives with other machines.
 std::string others_text(const PlanTable& table, std::size_t best) {
   std::string text;
@@ -169,9 +173,12 @@ std::string others_text(const PlanTable& table, std::size_t best) {
       line += other.problem;
     } else {
       const double gain = table.value(best) / other.value - 1;
+      const bool is_worse = other.value > table.value(best);
       const SweepTable shown = shown_values(table, other.best.values);
-      line += fmt::format("{}, {}{} better, at {}", Values(table, best).text(other.value),
-                          other.gap > 0 ? "at least " : "", percent_text(std::max(0.0, gain)),
+      line += fmt::format("{}, {}{} {}, at {}", step_or_cost(table, best, other),
+                          other.gap > 0 ? (is_worse ? "at most " : "at least ") : "",
+                          percent_text(is_worse ? other.value / table.value(best) - 1 : gain),
+                          is_worse ? "worse" : "better",
                           other.is_same_point ? "the same point" : values_text(shown, shown.points.front()));
     }
     text += wrapped_list("", words_of(line), "");

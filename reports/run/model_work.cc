@@ -71,9 +71,8 @@ constexpr std::array<RateFigure, 12> kRunRates{
 }  // namespace
 
 std::string energy_text(double joules) {
-  constexpr double kKilowattHour = 3.6e6;
-  const double hours = joules / kKilowattHour;
-  return hours < 1 ? fmt::format("{:.3g} Wh", hours * 1e3) : fmt::format("{:.4g} kWh", hours);
+  constexpr double kWattHour = 3600;
+  return format_quantity(joules / kWattHour, Dimension::watts) + "h";
 }
 
 std::span<const RateFigure> rate_figures() {

@@ -68,7 +68,7 @@ struct RateFigure {
 };
 std::span<const RateFigure> rate_figures();
 
-// Returns "2.31 kWh"; below one kilowatt hour "34.5 Wh".
+// Returns "2.310 kWh".
 std::string energy_text(double joules);
 
 // Returns these figures in words, for lines of a text or tiles of a page: a name, a value, and what else is to say.

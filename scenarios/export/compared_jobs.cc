@@ -76,6 +76,10 @@ bool divides_data(const Scenario& scenario) {
   return strategy_info(scenario.strategy.name).division->axis == &ParallelOptions::data;
 }
 
+std::string shown_fidelity(const Scenario& scenario) {
+  return scenario.engine.collectives == CollectiveFidelity::message ? "message" : "fluid";
+}
+
 class JobComparison {
  public:
   JobComparison(const Scenario& given, const Scenario& read)
@@ -205,6 +209,7 @@ class JobComparison {
 
   void compare_engine() {
     kernels("engine.graphs", given_.engine.graphs, read_.engine.graphs);
+    kernels("engine.collectives", shown_fidelity(given_), shown_fidelity(read_));
     if (given_.engine.nccl != read_.engine.nccl) {
       const auto text = [](const Scenario& one) {
         std::vector<std::string> all;

@@ -27,6 +27,9 @@ struct JobToWrite {
 // micro-batches, and devices that keep pieces of all parameters as `shard_parameters`.
 ParallelOptions layout_of(const Scenario& scenario);
 
+// Throws InputError for what Megatron-LM itself refuses.
+void check_limits_of_megatron(const JobToWrite& job);
+
 // Return the job's text; each of `comments` is a line at its top. Throw InputError.
 std::string megatron_script(const JobToWrite& job, const std::vector<std::string>& comments);
 std::string titan_toml(const JobToWrite& job, const std::vector<std::string>& comments);

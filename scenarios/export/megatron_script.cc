@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <string_view>
 
 #include "scenarios/export/job_writer.h"
@@ -82,6 +81,18 @@ std::string layout_text(const std::vector<int>& blocks, std::int64_t predictors)
   return text + "L";
 }
 
+// Other keys of `engine.nccl` are no variables of NCCL.
+bool is_variable(std::string_view name) {
+  const auto is_of_name = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+  return name.starts_with("NCCL_") && std::ranges::all_of(name, is_of_name);
+}
+
+std::string in_shell_quotes(std::string_view word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 class MegatronScript {
  public:
   explicit MegatronScript(const JobToWrite& job)
@@ -92,7 +103,7 @@ class MegatronScript {
         has_experts_(std::ranges::any_of(model_.blocks, is_routed)) {}
 
   std::string text(const std::vector<std::string>& comments) {
-    check();
+    check_limits_of_megatron(job_);
     write_model();
     write_attention();
     write_feed_forward();
@@ -112,31 +123,6 @@ class MegatronScript {
 
  private:
   static bool is_routed(const Blocks& blocks) { return blocks.block.feed_forward.experts.has_value(); }
-
-  // What Megatron-LM itself refuses, or a scenario may leave open.
-  void check() const {
-    if (!model_.is_causal) job_.refuse("workload.model", "is no decoder; pretrain_gpt.py trains decoders");
-    if (has_experts_ && layout_.tensor > 1 && !layers_.sequence_parallel)
-      job_.refuse("workload.sequence_parallel",
-                  "Megatron-LM trains experts with tensor parallelism only where it is true");
-    if (layers_.overlap_products && layout_.tensor > 1 && !layers_.sequence_parallel)
-      job_.refuse("workload.overlap_products", "Megatron-LM's --tp-comm-overlap needs sequence_parallel: true");
-    if (overlaps_gather() && !layers_.overlap)
-      job_.refuse("strategy.overlap_gather", "Megatron-LM's --overlap-param-gather needs workload.overlap: true");
-    if (layout_.context > 1 && model_.tokens % (2 * layout_.context) != 0)
-      job_.refuse("strategy.context",
-                  fmt::format("Megatron-LM divides sequences into twice as many parts: {} tokens are no multiple of {}",
-                              model_.tokens, 2 * layout_.context));
-    if (layout_.expert > 1 && layers_.dtype == DType::f16)
-      job_.refuse("workload.dtype", "Megatron-LM divides no experts with f16; bf16 it does");
-    if (layout_.batch % (layout_.data * layout_.micro_batches) != 0)
-      job_.refuse("workload.batch", fmt::format("Megatron-LM's micro-batches are equal: {} replicas x {} micro-batches "
-                                                "do not divide {}",
-                                                layout_.data, layout_.micro_batches, layout_.batch));
-    if (layout_.order != PipelineOrder::one_forward_one_backward)
-      job_.refuse("strategy.schedule", fmt::format("Megatron-LM has no {}; its schedule is {}", name_of(layout_.order),
-                                                   name_of(PipelineOrder::one_forward_one_backward)));
-  }
 
   bool divides_optimizer() const { return layout_.distributed_optimizer && !layout_.shard_parameters; }
   bool overlaps_gather() const { return divides_optimizer() && layout_.overlap_gather; }
@@ -368,7 +354,9 @@ class MegatronScript {
     std::string text;
     const bool needs_order = (layout_.tensor > 1 || layout_.context > 1) && !layout_.shard_parameters;
     if (needs_order) text += "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
-    for (const auto& [name, value] : job_.scenario.engine.nccl) text += fmt::format("export {}='{}'\n", name, value);
+    for (const auto& [name, value] : job_.scenario.engine.nccl) {
+      if (is_variable(name)) text += fmt::format("export {}={}\n", name, in_shell_quotes(value));
+    }
     return text;
   }
 

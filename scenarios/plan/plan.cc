@@ -56,8 +56,9 @@ class PlanRun {
       open_results();
       see_points();
       search();
-      if (options_.has_usual) run_usual();
       state_losses();
+      if (!has_seen_all()) throw TimeIsUp();
+      if (options_.has_usual) compare_with_usual();
     } catch (const TimeIsUp&) {
       table_.stopped = fmt::format("the time is up ({:g} s)", *options_.within_s);
     }
@@ -216,6 +217,23 @@ class PlanRun {
     }
   }
 
+  // Whether something is known of each point. With a limit there may be no time for that.
+  bool has_seen_all() const {
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      if (table_.sweep.points[i].state == PointState::not_run && table_.planned[i].units <= 0) return false;
+    }
+    return true;
+  }
+
+  // The search has ended by then: if the time is up, only these comparisons are left out.
+  void compare_with_usual() {
+    try {
+      run_usual();
+    } catch (const TimeIsUp&) {
+      if (options_.note) options_.note("the time is up before all comparisons with the scenario as it is");
+    }
+  }
+
   // The scenario as it is, for comparison.
   void run_usual() {
     run_variants({{}}, [this](std::size_t, SweptPoint point) { table_.usual = std::move(point); });
@@ -228,6 +246,7 @@ class PlanRun {
     const std::vector<ChangedFields> single = differences_of(space_, points_[best]);
     ChangedFields together;
     const auto take = [&](const ChangedFields& fields, SweptPoint point) {
+      if (table_.value(point) == table_.value(table_.usual)) return;  // it was so already
       if (fields.size() == 1 && point.state == PointState::failed) return together.push_back(fields.front());
       table_.by_hand.push_back(hand_change(best, fields, std::move(point)));
     };
@@ -246,6 +265,14 @@ class PlanRun {
       change.fields.push_back({.field = name, .from = value_as_it_is(space_, field), .to = value});
     }
     return change;
+  }
+
+  // A run may need slightly more memory than there is, as no point of the table does.
+  static SweptPoint within_memory(SweptPoint point) {
+    if (point.state != PointState::done || !point.memory || point.memory->is_within()) return point;
+    point.state = PointState::does_not_fit;
+    point.problem = memory_text(*point.memory);
+    return point;
   }
 
   // Simulates the scenario with some values of a point at a time.
@@ -268,7 +295,7 @@ class PlanRun {
              {.done = [&](int job, const std::string& line) { points[job] = point_of_line(line, "a result", 0).point; },
               .lost = [](int, const std::string&) {},
               .tick = [this] { tick("the scenario as it is", 0, 1); }});
-    for (auto& [job, point] : points) take(static_cast<std::size_t>(job), std::move(point));
+    for (auto& [job, point] : points) take(static_cast<std::size_t>(job), within_memory(std::move(point)));
   }
 
   void take_line(std::size_t place, const std::string& line, bool is_whole) {

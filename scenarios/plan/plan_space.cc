@@ -11,6 +11,7 @@
 #include "scenarios/job/tasks.h"
 #include "strategies/parallel/layout/parallel_options.h"
 #include "strategies/strategies.h"
+#include "topologies/base/strict_yaml.h"
 #include "topologies/joined_machines.h"
 
 namespace tandem {
@@ -49,6 +50,14 @@ struct Sizes {
     blocks = std::max<std::int64_t>(1, static_cast<std::int64_t>(seen.size()));
   }
 };
+
+bool states_memory(const Topology* topology) {
+  if (topology == nullptr) return false;
+  const std::vector<NodeIndex> gpus = topology->nodes_of(0, NodeKind::gpu);
+  if (gpus.empty()) return false;
+  const Node gpu = topology->node(gpus.front());
+  return gpu.device && gpu.device->memory_bytes.value > 0;
+}
 
 // The text of a `sweep:`.
 class Space {
@@ -92,6 +101,7 @@ class UsualSpace {
     if (!others_.empty()) add_passes();
     add_servers();
     if (sizes_ && sizes_->blocks > 1) space_.add<std::string>("workload.activation_checkpointing", {"false", "true"});
+    add_reserve();
     return space_.text();
   }
 
@@ -165,6 +175,13 @@ class UsualSpace {
     const std::int64_t batch = scenario_.workload.batch;
     space_.add("strategy.data", divisors(devices_, batch));
     space_.add("strategy.tensor", divisors(devices_, joined_devices_));
+    if (machines_.size() > 1) {
+      std::vector<std::string> joined;
+      for (const MachineChoice& one : machines_)
+        joined.push_back(fmt::format("topology.cluster.node == '{}' and tensor <= {}", one.node,
+                                     std::min(*std::ranges::max_element(one.workers), one.joined) * one.per_worker));
+      space_.where(fmt::format("{}", fmt::join(joined, " or ")));
+    }
     space_.add("strategy.context",
                divisors(devices_, std::min<std::int64_t>(Largest::kContext, sizes_->tokens / Largest::kPartTokens)));
     space_.add("strategy.pipeline", divisors(devices_, sizes_->blocks));
@@ -190,6 +207,13 @@ class UsualSpace {
     if (others_.empty()) return space_.add<std::string>("strategy.distributed_optimizer", {"true"});
     space_.add<std::string>("strategy.distributed_optimizer", {"false", "true"});
     space_.where(fmt::format("strategy.distributed_optimizer == {}", among(meshes_, others_)));
+  }
+
+  // What contexts of libraries and fragments of memory take (docs/workloads.md), where the scenario says nothing of it.
+  void add_reserve() {
+    const bool says = scenario_.document && node_at(scenario_.document->root(), "devices.reserved") != nullptr;
+    if (sizes_ && !says && states_memory(scenario_.topology.get()))
+      space_.add<std::string>("devices.reserved", {"{bytes: 1.5GB, share: 0.05}"});
   }
 
   // Strategies that replicate the model, or divide it equally, go through their part of the batch in passes.

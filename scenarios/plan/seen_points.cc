@@ -39,12 +39,13 @@ std::vector<PointGroup> groups_of(const SweepSpace& space, const std::vector<Swe
   return groups;
 }
 
-// A line for each point: the three figures of PlannedPoint, then that of a results file.
+// A line for each point: four figures of PlannedPoint, then that of a results file.
 std::string GroupViewer::text(int group) {
   std::string text;
   for (const std::size_t place : groups_[static_cast<std::size_t>(group)]) {
     const PointBounds::Seen seen = bounds_.see(points_[place]);
-    text += fmt::format("{} {} {} {}", seen.planned.least_step_s, seen.planned.units, seen.planned.price_per_s,
+    const PlannedPoint& planned = seen.planned;
+    text += fmt::format("{} {} {} {} {}", planned.least_step_s, planned.units, planned.price_per_s, planned.power_w,
                         line_of(seen.point, ""));
   }
   return text;
@@ -56,7 +57,8 @@ std::vector<SeenPoint> seen_from(const std::string& text, const PointGroup& grou
   for (const std::size_t place : group) {
     SeenPoint seen{.place = place};
     std::string line;
-    lines >> seen.planned.least_step_s >> seen.planned.units >> seen.planned.price_per_s;
+    PlannedPoint& planned = seen.planned;
+    lines >> planned.least_step_s >> planned.units >> planned.price_per_s >> planned.power_w;
     std::getline(lines, line);
     seen.point = point_of_line(line, "what was seen", static_cast<int>(place)).point;
     points.push_back(std::move(seen));

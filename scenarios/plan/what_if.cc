@@ -103,9 +103,13 @@ std::vector<ScenarioSetting> settings_of(const NamedPart& part, const Scenario& 
   return figures.empty() ? std::vector<ScenarioSetting>{} : settings_of(name, figures, scenario);
 }
 
-WhatIf of_setting(const std::string& word) {
+WhatIf of_setting(const std::string& word, const Scenario& scenario) {
   const std::size_t equals = word.find('=');
-  return {.change = word, .settings = {{"--what-if " + word, word.substr(0, equals), word.substr(equals + 1)}}};
+  const std::string key = word.substr(0, equals);
+  const auto is_key = [&key](const SweepAxis& axis) { return axis.path == key; };
+  if (scenario.sweep && std::ranges::any_of(scenario.sweep->axes, is_key))
+    refuse_what_if(word, fmt::format("the space has values of {}, among which the best is found", key));
+  return {.change = word, .settings = {{"--what-if " + word, key, word.substr(equals + 1)}}};
 }
 
 bool is_same(const PlanTable& one, std::size_t place, const PlanTable& other, std::size_t other_place) {
@@ -118,7 +122,7 @@ std::vector<WhatIf> what_ifs(const std::vector<std::string>& words, const Scenar
   std::vector<WhatIf> changes;
   for (const std::string& word : words) {
     if (word.find('=') != std::string::npos) {
-      changes.push_back(of_setting(word));
+      changes.push_back(of_setting(word, scenario));
       continue;
     }
     bool is_known = false;
@@ -134,6 +138,7 @@ std::vector<WhatIf> what_ifs(const std::vector<std::string>& words, const Scenar
     }
     if (!is_known) refuse_what_if(word, "expected memory, network, nvlink, machine (all three) or KEY=VALUE");
   }
+  for (const WhatIf& change : changes) changed_scenario(scenario, change.settings);  // throws before a search does
   return changes;
 }
 

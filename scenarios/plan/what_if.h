@@ -18,7 +18,8 @@ struct WhatIf {
 
 // Returns the changes of these words: `memory`, 1 GB more of each GPU; `network` and `nvlink`, links of twice the
 // bandwidth; `machine`, these three; KEY=VALUE, another value for a key of the scenario. `machine` leaves out what its
-// topology does not have. Throws InputError for other words, and for a change that the topology has no figure for.
+// topology does not have. Throws InputError for other words, for a change that
+// the topology has no figure for, and for a key that scenarios or this space do not let be changed.
 std::vector<WhatIf> what_ifs(const std::vector<std::string>& words, const Scenario& scenario);
 
 // Searches the space of `scenario`, whose plan is `table`, with each change, and adds what it finds to the table.

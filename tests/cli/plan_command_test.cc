@@ -230,7 +230,8 @@ TEST_F(Plan, FindsWhatTakesLeastEnergy) {
   const auto best = best_of(with({"--for", "energy", "--json"}));
   EXPECT_EQ(best["devices"], 8);
   EXPECT_NEAR(best["rates"]["energy_per_step_j"].get<double>(), 9000 * best["step_time_ns"].get<double>() / 1e9, 1e-6);
-  EXPECT_THAT(tandem(with({"--for", "energy"})).out, HasSubstr("Wh per million sequences"));
+  EXPECT_THAT(tandem(with({"--for", "energy"})).out,
+              AllOf(HasSubstr("Wh per million sequences"), HasSubstr(" ruled out by their bounds")));
 }
 
 // What --dry-run prints is a file for --space.

@@ -187,7 +187,7 @@ TYPED_TEST(LayerKernels, ActivationsAndTheirDerivatives) {
 }
 
 // Beyond the range of the cube, which is infinite.
-TEST(Activations, AreTheirLimitsFarFromZero) {
+TEST(ActivationKernels, AreTheirLimitsFarFromZero) {
   const Tensor a = host_tensor<float>({2}, {1e30F, -1e30F}), to = host_tensor(DType::f32, {2});
   const Tensor ones = host_tensor<float>({2}, {1, 1});
   for (const kernel::Activation activation : {kernel::Activation::gelu, kernel::Activation::silu}) {

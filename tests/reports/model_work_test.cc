@@ -48,8 +48,8 @@ TEST(RunRates, OfEnergyFollowFromThePowerOfMachines) {
   EXPECT_DOUBLE_EQ(rates_of(report).energy_per_unit_j, 0.5);
   const std::vector<ShownRate> shown = shown_rates(report);
   EXPECT_EQ(shown.back().name, "energy");
-  EXPECT_EQ(shown.back().value, "0.00889 Wh");
-  EXPECT_EQ(shown.back().detail, "per step; 139 Wh per million sequences (2 machines at 8.000 kW)");
+  EXPECT_EQ(shown.back().value, "0.009 Wh");
+  EXPECT_EQ(shown.back().detail, "per step; 138.9 Wh per million sequences (2 machines at 8.000 kW)");
 }
 
 TEST(RunRates, AreUnknownWithoutWhatTheyRestOn) {

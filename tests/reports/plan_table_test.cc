@@ -171,8 +171,13 @@ TEST(PlanTable, SaysWhatToChangeFirst) {
 TEST(PlanTable, SaysWhatOtherMachinesWouldGive) {
   EXPECT_THAT(plan_text(changed_plan()),
               HasSubstr("\nwith 1 GB more memory of each GPU: 2.000 s, 0.0 % better, at the same point\n"
-                        "with twice the bandwidth of NVLink: 1.000 s, at least 100.0 % better, at data 2, tensor 4\n"
+                        "with twice the bandwidth of NVLink: 2.100 s, at least 100.0 % better, at data 2, tensor 4\n"
                         "with workload.batch=1: does not divide\n"));
+  PlanTable table = changed_plan();
+  table.others.resize(1);
+  table.others[0].value = 3.0 / 64;
+  EXPECT_THAT(plan_text(table),
+              HasSubstr("with 1 GB more memory of each GPU: 2.000 s, 50.0 % worse, at the same point"));
 }
 
 TEST(PlanTable, AsJsonHasChanges) {

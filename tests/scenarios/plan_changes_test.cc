@@ -139,13 +139,21 @@ TEST(PlanChanges, AreRefusedWhereTheyMeanNothing) {
   EXPECT_EQ(what_ifs({"machine"}, read_scenario(text_of_job("", "pcie-8gpu"))).size(), 2U);
 }
 
-// A setting that the job cannot have is said in its line, and the others go on.
-TEST(PlanChanges, ThatCannotBeAreSaid) {
-  const PlanTable table = with_what_ifs({"workload.dtype=f17", "nvlink"});
-  ASSERT_EQ(table.others.size(), 2U);
-  EXPECT_THAT(table.others[0].problem, HasSubstr("f17"));
-  EXPECT_EQ(table.others[1].problem, "");
-  EXPECT_THAT(plan_text(table), HasSubstr("with workload.dtype=f17: "));
+TEST(PlanChanges, OfKeysThatCannotBeChangedAreRefusedBeforeTheSearch) {
+  EXPECT_THAT(refused_what_if("workload.dtype=f17", text_of_job()), HasSubstr("f17"));
+  EXPECT_THAT(refused_what_if("workload.bathc=8", text_of_job()), HasSubstr("unknown key 'bathc'"));
+  EXPECT_THAT(refused_what_if("strategy.tensor=2", text_of_job() + kSpace),
+              HasSubstr("the space has values of strategy.tensor, among which the best is found"));
+}
+
+// A run may need up to a tenth more memory than there is, which no plan recommends.
+TEST(PlanChanges, ThatNeedMoreMemoryThanThereIsDoNotFit) {
+  const PlanTable table = plan_of(read_scenario(text_of_job() + kSpace));
+  ASSERT_EQ(table.usual.state, PointState::done);
+  const double need = static_cast<double>(table.usual.memory->total());
+  const PlanTable scarce = plan_of(
+      read_scenario(text_of_job(fmt::format(", overrides: {{gpu: {{memory: {:.0f}B}}}}", 0.95 * need)) + kSpace));
+  EXPECT_EQ(scarce.usual.state, PointState::does_not_fit);
 }
 
 }  // namespace

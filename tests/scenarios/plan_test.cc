@@ -115,7 +115,7 @@ Scenario with_few_points(const PlannedSpace& space, std::mt19937& random) {
   }
 }
 
-TEST(Plan, FindsTheBestOfRandomSpaces) {
+TEST(PlanSearch, FindsTheBestOfRandomSpaces) {
   std::mt19937 random(37);
   std::size_t points = 0, simulated = 0;
   for (int i = 0; i < spaces_of_the_day(8); ++i) {
@@ -145,7 +145,7 @@ TEST(Plan, FindsTheBestOfRandomSpaces) {
   EXPECT_LT(simulated, points / 3);
 }
 
-TEST(Plan, IsTheSameWhateverTheProcesses) {
+TEST(PlanSearch, IsTheSameWhateverTheProcesses) {
   const Scenario scenario = with_usual_space({.batch = 16}, {.strategies = {"mesh"}});
   const PlanTable one = plan(scenario, {.processes = 1, .wanted = 3}),
                   two = plan(scenario, {.processes = 2, .wanted = 3});
@@ -161,7 +161,7 @@ TEST(Plan, IsTheSameWhateverTheProcesses) {
   EXPECT_LT(one.simulated(), one.sweep.points.size() / 5);
 }
 
-TEST(Plan, PromisesTheTimeOfARun) {
+TEST(PlanSearch, PromisesTheTimeOfARun) {
   const Scenario scenario = with_usual_space({}, {});
   const PlanTable table = plan(scenario, {.processes = 2, .wanted = 1});
   const std::size_t best = table.ranking().at(0);
@@ -172,7 +172,7 @@ TEST(Plan, PromisesTheTimeOfARun) {
             table.sweep.points[best].step_time);
 }
 
-TEST(Plan, LeavesOutWhatNeedsSlightlyMoreThanADeviceHas) {
+TEST(PlanSearch, LeavesOutWhatNeedsSlightlyMoreThanADeviceHas) {
   const auto best_with = [](const std::string& memory) {
     const Scenario scenario = with_usual_space({.fabric = memory}, {.strategies = {"mesh"}});
     const PlanTable table = plan(scenario, {.processes = 2, .wanted = 1});
@@ -188,13 +188,13 @@ TEST(Plan, LeavesOutWhatNeedsSlightlyMoreThanADeviceHas) {
   EXPECT_TRUE(other.memory->is_within());
 }
 
-TEST(Plan, TheUsualSpaceHasWhatTheModelAllows) {
+TEST(PlanSearch, TheUsualSpaceHasWhatTheModelAllows) {
   const auto fields = [](const PlannedSpace& space, const SpaceChoices& choices = {}) {
     return SweepSpace(with_usual_space(space, choices)).fields();
   };
-  EXPECT_THAT(
-      fields({.workers = 1}, {.strategies = {"fully_sharded"}}),
-      ElementsAre("strategy.name", "workload.gradient_accumulation_steps", "workload.activation_checkpointing"));
+  EXPECT_THAT(fields({.workers = 1}, {.strategies = {"fully_sharded"}}),
+              ElementsAre("strategy.name", "workload.gradient_accumulation_steps", "workload.activation_checkpointing",
+                          "devices.reserved"));
   PlannedSpace sharded;
   sharded.strategy = "shard_parameters: true, ";
   EXPECT_THAT(fields(sharded, {.strategies = {"mesh"}}),
@@ -206,7 +206,7 @@ TEST(Plan, TheUsualSpaceHasWhatTheModelAllows) {
 }
 
 // Eight GPUs are two machines of four of one kind, or one of eight of the other.
-TEST(Plan, ChoosesAmongMachines) {
+TEST(PlanSearch, ChoosesAmongMachines) {
   const Scenario scenario =
       with_usual_space({.machine = "dgx-a100"}, {.strategies = {"mesh"},
                                                  .machines = {{.node = "dgx-a100", .per_worker = 4, .workers = {2}},
@@ -216,7 +216,8 @@ TEST(Plan, ChoosesAmongMachines) {
   for (const SweptPoint& point : table.sweep.points) {
     std::vector<std::string> machine;
     for (const auto& [field, value] : point.values) {
-      if (field.starts_with("topology") || field.starts_with("devices")) machine.push_back(value);
+      if (field.starts_with("topology") || field.starts_with("devices.w") || field.starts_with("devices.p"))
+        machine.push_back(value);
     }
     machines.insert(machine);
   }

@@ -71,6 +71,15 @@ TEST_F(RefusedJobs, AreNamedAtTheirKeys) {
        "strategy.stage_blocks: torchtitan divides 32 blocks among 4 stages equally", kTitan, eight},
       {"name: mesh, data: 4, pipeline: 4, micro_batches: 4, shard_parameters: true, schedule: zero_bubble", "",
        "strategy.schedule: torchtitan has no zero_bubble with one stage a device", kTitan, eight},
+      {"name: mesh, data: 16", ", precision: {moments: bf16}",
+       "workload.precision.moments: Megatron-LM's "
+       "--use-precision-aware-optimizer needs strategy.distributed_optimizer: true"},
+      {"name: mesh, data: 16", ", offload: {optimizer: 0.5}", "needs strategy.distributed_optimizer: true"},
+      {"name: mesh, data: 8, pipeline: 2, micro_batches: 2", ", offload: {activations: 1}",
+       "workload.offload.activations: Megatron-LM's --cpu-offloading needs a pipeline of one stage"},
+      {"name: mesh, data: 16", ", offload: {activations: 1}, activation_checkpointing: true",
+       "needs workload.activation_checkpointing: false"},
+      {"name: mesh, data: 16", ", offload: {activations: 32}", "leaves at least one of the 32 blocks"},
       {"name: mesh, data: 16, shard_parameters: true", ", precision: {compute: nvfp4}",
        "workload.precision.compute: torchtitan cannot be given nvfp4", kTitan, eight},
   };
@@ -94,6 +103,19 @@ TEST_F(RefusedJobs, OtherKernelsAreSaid) {
                   "workload.stack.fusion is compiled here, and hand in what tandem reads from the file",
                   "workload.stack.block_host_time is 0.001 here, and 0 in what tandem reads from the file"));
   for (const std::string& one : job.not_said) EXPECT_THAT(job.text, HasSubstr("\n# not said: " + one + "\n"));
+}
+
+// Only variables of NCCL are exported, and what their values have in them does nothing else.
+TEST_F(RefusedJobs, EnginesAreSaidOrExported) {
+  std::string text = text_of_job({.strategy = "name: mesh, data: 16"});
+  const std::string engine = "engine: {name: sim";
+  text.insert(text.find(engine) + engine.size(),
+              ", collectives: message, nccl: {NCCL_ALGO: \"Ring'; touch x; '\", version: \"2.18\"}");
+  const ExportedJob job = export_job(read_scenario(text), JobForm::megatron);
+  EXPECT_THAT(job.text, HasSubstr(R"(export NCCL_ALGO='Ring'\''; touch x; '\''')"));
+  EXPECT_THAT(job.text, testing::Not(HasSubstr("export version")));
+  EXPECT_THAT(job.not_said,
+              Contains("engine.collectives is message here, and fluid in what tandem reads from the file"));
 }
 
 // A vocabulary that devices cannot divide equally is filled up, as Megatron-LM does.

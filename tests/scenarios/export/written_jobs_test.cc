@@ -66,7 +66,7 @@ const std::vector<std::string> kArguments{
     "--fp8-format e4m3 --fp8-recipe blockwise",
     "--fp8-format e4m3 --fp8-recipe mxfp8",
     "--fp4-format e2m1 --fp4-recipe nvfp4",
-    "--use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype fp8",
+    "--use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype fp8",
     "--optimizer sgd",
     "--recompute-granularity full --recompute-method uniform --recompute-num-layers 2",
     "--recompute-granularity full --recompute-method block --recompute-num-layers 3",
@@ -74,7 +74,8 @@ const std::vector<std::string> kArguments{
     "--attention-backend unfused",
     "--attention-backend unfused --no-masked-softmax-fusion --no-gradient-accumulation-fusion",
     "--cross-entropy-loss-fusion",
-    "--optimizer-cpu-offload --use-precision-aware-optimizer --optimizer-offload-fraction 0.5",
+    "--use-distributed-optimizer --optimizer-cpu-offload --use-precision-aware-optimizer --optimizer-offload-fraction "
+    "0.5",
     "--cpu-offloading --cpu-offloading-num-layers 2",
     "--num-experts 8",
     "--num-experts 8 --moe-router-topk 4 --moe-ffn-hidden-size 256 --moe-shared-expert-intermediate-size 128 "
