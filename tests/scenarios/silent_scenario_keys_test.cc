@@ -173,6 +173,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"topology", {{"dgx-a100"}}},
       {"topology.schema_version", {{}, "there is only one version"}},
       {"topology.name", {{"other"}}},
+      {"topology.power", {{"9kW"}}},
       {"topology.price", {{"98 $/h"}}},
       {"topology.cluster", {{}, is_map}},
       {"topology.cluster.node", {{"dgx-a100"}}},
