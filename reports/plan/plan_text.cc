@@ -155,6 +155,12 @@ std::string usual_text(const PlanTable& table, std::size_t best) {
   if (usual.state == PointState::not_run) return "";
   if (usual.state != PointState::done)
     return wrapped_list("", words_of("as it is, the scenario has no result: " + usual.problem), "");
+  if (usual.memory && !usual.memory->is_within())
+    return wrapped_list(
+        "",
+        words_of(fmt::format("as it is, the scenario takes {} a step, with more memory than there is: {}",
+                             time_text(usual.step_time), memory_text(*usual.memory))),
+        "");
   return fmt::format("as it is, the scenario takes {} a step; the best is {:.2f} times as good\n",
                      time_text(usual.step_time), table.value(usual) / table.value(best)) +
          by_hand_text(table, best);

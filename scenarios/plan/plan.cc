@@ -238,7 +238,7 @@ class PlanRun {
   void run_usual() {
     run_variants({{}}, [this](std::size_t, SweptPoint point) { table_.usual = std::move(point); });
     const std::vector<std::size_t> ranks = table_.ranking();
-    if (table_.usual.state == PointState::done && !ranks.empty()) change_by_hand(ranks.front());
+    if (is_within_memory(table_.usual) && !ranks.empty()) change_by_hand(ranks.front());
   }
 
   // Changes the scenario as it is into the best one, field by field, and those together that mean nothing alone.
@@ -248,7 +248,7 @@ class PlanRun {
     const auto take = [&](const ChangedFields& fields, SweptPoint point) {
       if (table_.value(point) == table_.value(table_.usual)) return;  // it was so already
       if (fields.size() == 1 && point.state == PointState::failed) return together.push_back(fields.front());
-      table_.by_hand.push_back(hand_change(best, fields, std::move(point)));
+      table_.by_hand.push_back(hand_change(best, fields, within_memory(std::move(point))));
     };
     run_variants(
         single, [&](std::size_t i, SweptPoint point) { take(single[i], std::move(point)); }, best);
@@ -267,9 +267,13 @@ class PlanRun {
     return change;
   }
 
+  static bool is_within_memory(const SweptPoint& point) {
+    return point.state == PointState::done && (!point.memory || point.memory->is_within());
+  }
+
   // A run may need slightly more memory than there is, as no point of the table does.
   static SweptPoint within_memory(SweptPoint point) {
-    if (point.state != PointState::done || !point.memory || point.memory->is_within()) return point;
+    if (point.state != PointState::done || is_within_memory(point)) return point;
     point.state = PointState::does_not_fit;
     point.problem = memory_text(*point.memory);
     return point;
@@ -295,7 +299,7 @@ class PlanRun {
              {.done = [&](int job, const std::string& line) { points[job] = point_of_line(line, "a result", 0).point; },
               .lost = [](int, const std::string&) {},
               .tick = [this] { tick("the scenario as it is", 0, 1); }});
-    for (auto& [job, point] : points) take(static_cast<std::size_t>(job), within_memory(std::move(point)));
+    for (auto& [job, point] : points) take(static_cast<std::size_t>(job), std::move(point));
   }
 
   void take_line(std::size_t place, const std::string& line, bool is_whole) {

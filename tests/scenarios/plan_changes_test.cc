@@ -147,13 +147,17 @@ TEST(PlanChanges, OfKeysThatCannotBeChangedAreRefusedBeforeTheSearch) {
 }
 
 // A run may need up to a tenth more memory than there is, which no plan recommends.
-TEST(PlanChanges, ThatNeedMoreMemoryThanThereIsDoNotFit) {
-  const PlanTable table = plan_of(read_scenario(text_of_job() + kSpace));
+TEST(PlanChanges, AScenarioThatNeedsSlightlyMoreMemoryIsNoStartForChanges) {
+  const std::string space =
+      "sweep: {values: {strategy.distributed_optimizer: [true], strategy.micro_batches: [4, 8]}}\n";
+  const PlanTable table = plan_of(read_scenario(text_of_job() + space));
   ASSERT_EQ(table.usual.state, PointState::done);
   const double need = static_cast<double>(table.usual.memory->total());
   const PlanTable scarce = plan_of(
-      read_scenario(text_of_job(fmt::format(", overrides: {{gpu: {{memory: {:.0f}B}}}}", 0.95 * need)) + kSpace));
-  EXPECT_EQ(scarce.usual.state, PointState::does_not_fit);
+      read_scenario(text_of_job(fmt::format(", overrides: {{gpu: {{memory: {:.0f}B}}}}", 0.95 * need)) + space));
+  EXPECT_EQ(scarce.usual.state, PointState::done);
+  EXPECT_TRUE(scarce.by_hand.empty());
+  EXPECT_THAT(plan_text(scarce), HasSubstr(" a step, with more memory than there"));
 }
 
 }  // namespace
