@@ -146,21 +146,13 @@ TEST_F(Plan, ChoosesAmongMachines) {
 
 TEST_F(Plan, PlansAgainForWhatMayBeBetter) {
   write_gpt(sweep());
-  const std::vector<std::string> arguments = {"plan",      "small.yaml", "--best",    "1",
-                                              "--what-if", "machine",    "--what-if", "workload.batch=64"};
-  const Outcome outcome = tandem(arguments);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out,
-              AllOf(HasSubstr("\nby hand, change first: "), HasSubstr("\nwith 1 GB more memory of each GPU: "),
-                    HasSubstr("\nwith twice the bandwidth of NVLink: "), HasSubstr("\nwith workload.batch=64: ")));
-  std::vector<std::string> with_json = arguments;
-  with_json.emplace_back("--json");
-  const auto plan = tandem(with_json).json();
+  const auto plan =
+      tandem({"plan", "small.yaml", "--best", "1", "--what-if", "machine", "--what-if", "workload.batch=64", "--json"})
+          .json();
   EXPECT_EQ(plan["what_if"].size(), 4u);
-  for (const auto& other : plan["what_if"]) {
+  for (const auto& other : plan["what_if"])
     EXPECT_LE(other["value"].get<double>(), plan["value"].get<double>()) << other["change"];
-    EXPECT_EQ(other["gap"], 0) << other["change"];
-  }
+  EXPECT_FALSE(plan["by_hand"].empty());
   for (const auto& change : plan["by_hand"]) EXPECT_FALSE(change["fields"].empty());
 }
 
