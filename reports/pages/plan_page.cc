@@ -126,9 +126,12 @@ std::string best_section(const std::vector<const PlanPoint*>& best) {
 std::string changes_section(const JsonField& root) {
   HtmlTable table("other steps", {"change", "step"}, 1);
   int rows = 0;
-  const auto add = [&](const std::string& change, const PagePoint& point) {
-    table.add({change, point.is_done() ? time_text(point.step_time) : point.state});
+  const auto add_row = [&](const std::string& change, const std::string& step) {
+    table.add({change, step});
     ++rows;
+  };
+  const auto add = [&](const std::string& change, const PagePoint& point) {
+    add_row(change, point.is_done() ? time_text(point.step_time) : point.state);
   };
   if (const JsonField usual = root.optional("as_it_is"); usual.present()) add("the scenario as it is", point_of(usual));
   if (const JsonField by_hand = root.optional("by_hand"); by_hand.present()) {
@@ -143,13 +146,11 @@ std::string changes_section(const JsonField& root) {
     for (const JsonField& other : what_if.items()) {
       const std::string change = "the best with " + other.required("change").text();
       if (const JsonField problem = other.optional("problem"); problem.present()) {
-        table.add({change, problem.text()});
-        ++rows;
+        add_row(change, problem.text());
       } else {
         const double ratio = root.required("value").number() / other.required("value").number();
         const PagePoint point = point_of(other.required("best"));
-        table.add({change, fmt::format("{}, {:.3g} times as good", time_text(point.step_time), ratio)});
-        ++rows;
+        add_row(change, fmt::format("{}, {:.3g} times as good", time_text(point.step_time), ratio));
       }
     }
   }

@@ -20,14 +20,15 @@ enum class Part : std::uint8_t { memory, network, nvlink };
 struct NamedPart {
   const char* word;
   Part part;
+  const char* figure;  // its key in overrides
   const char* change;
   const char* missing;  // what a topology without it lacks
 };
 
 constexpr NamedPart kParts[] = {
-    {"memory", Part::memory, "1 GB more memory of each GPU", "no GPU whose memory it states"},
-    {"network", Part::network, "twice the bandwidth of the network", "no network"},
-    {"nvlink", Part::nvlink, "twice the bandwidth of NVLink", "no NVLink"},
+    {"memory", Part::memory, "memory", "1 GB more memory of each GPU", "no GPU whose memory it states"},
+    {"network", Part::network, "bandwidth", "twice the bandwidth of the network", "no network"},
+    {"nvlink", Part::nvlink, "bandwidth", "twice the bandwidth of NVLink", "no NVLink"},
 };
 
 // New values of one figure, by the names of the device or link models that have it.
@@ -38,7 +39,7 @@ NewFigures more_memory(const Topology& topology) {
   for (NodeIndex index = 0; index < topology.node_count(); ++index) {
     const Node node = topology.node(index);
     if (node.kind != NodeKind::gpu || !node.device || node.device->memory_bytes.value <= 0) continue;
-    figures[node.device->id] = fmt::format("{{memory: {:.0f}B}}", node.device->memory_bytes.value + kMoreMemory);
+    figures[node.device->id] = fmt::format("{:.0f}B", node.device->memory_bytes.value + kMoreMemory);
   }
   return figures;
 }
@@ -47,7 +48,7 @@ NewFigures faster_links(const Topology& topology, LinkKind kind) {
   NewFigures figures;
   const auto add = [&](const LinkModel& model) {
     if (model.kind != kind) return;
-    figures[model.id] = fmt::format("{{bandwidth: {:.0f}B/s}}", model.bandwidth_bytes_per_s.value * kFasterLinks);
+    figures[model.id] = fmt::format("{:.0f}B/s", model.bandwidth_bytes_per_s.value * kFasterLinks);
   };
   for (NodeIndex index = 0; index < topology.node_count(); ++index) {
     if (const Node node = topology.node(index); node.port) add(*node.port);
@@ -68,22 +69,17 @@ NewFigures figures_of(Part part, const Topology& topology) {
   TANDEM_UNREACHABLE("a part of a machine");
 }
 
-// The figures as overrides of the scenario's topology.
-std::vector<ScenarioSetting> settings_of(const std::string& name, const NewFigures& figures, const Scenario& scenario) {
+// The figures as overrides of the scenario's topology, beside those that it has.
+std::vector<ScenarioSetting> settings_of(const NamedPart& part, const NewFigures& figures, const Scenario& scenario) {
+  const std::string name = std::string("--what-if ") + part.word;
   const YamlNode& root = scenario.document->root();
   const YamlNode* topology = node_at(root, "topology");
   std::vector<ScenarioSetting> settings;
   if (topology->kind == YamlKind::scalar)
     settings.push_back({name, "topology", fmt::format("{{based_on: \"{}\"}}", topology->text)});
-  const bool is_cluster = node_at(root, "topology.cluster") != nullptr;
-  for (const auto& [model, figure] : figures) {
-    // Each figure is set for itself, beside those that the scenario overrides.
-    const std::size_t colon = figure.find(':');
-    settings.push_back({name,
-                        fmt::format("topology.{}overrides.\"{}\".{}", is_cluster ? "cluster." : "", model,
-                                    figure.substr(1, colon - 1)),
-                        figure.substr(colon + 2, figure.size() - colon - 3)});
-  }
+  const char* const cluster = node_at(root, "topology.cluster") != nullptr ? "cluster." : "";
+  for (const auto& [model, value] : figures)
+    settings.push_back({name, fmt::format("topology.{}overrides.\"{}\".{}", cluster, model, part.figure), value});
   return settings;
 }
 
@@ -93,14 +89,13 @@ std::vector<ScenarioSetting> settings_of(const std::string& name, const NewFigur
 
 // Returns nothing where the topology does not have the part.
 std::vector<ScenarioSetting> settings_of(const NamedPart& part, const Scenario& scenario) {
-  const std::string name = std::string("--what-if ") + part.word;
   if (!scenario.topology || node_at(scenario.document->root(), "topology") == nullptr)
     refuse_what_if(part.word, "the scenario names no topology");
   const auto is_of_topology = [](const SweepAxis& axis) { return axis.path.starts_with("topology"); };
   if (scenario.sweep && std::ranges::any_of(scenario.sweep->axes, is_of_topology))
     refuse_what_if(part.word, "the space has several topologies; plan for one of them");
   const NewFigures figures = figures_of(part.part, *scenario.topology);
-  return figures.empty() ? std::vector<ScenarioSetting>{} : settings_of(name, figures, scenario);
+  return figures.empty() ? std::vector<ScenarioSetting>{} : settings_of(part, figures, scenario);
 }
 
 WhatIf of_setting(const std::string& word, const Scenario& scenario) {
