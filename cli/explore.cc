@@ -10,7 +10,7 @@
 #include "cli/base/load.h"
 #include "cli/base/output.h"
 #include "cli/base/progress_line.h"
-#include "cli/base/shell_word.h"
+#include "scenarios/import/shell/quoted_word.h"
 #include "scenarios/run/explore.h"
 
 namespace tandem {

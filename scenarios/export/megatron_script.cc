@@ -11,6 +11,7 @@
 #include "scenarios/export/job_writer.h"
 #include "scenarios/import/megatron_offload.h"
 #include "scenarios/import/megatron_stages.h"
+#include "scenarios/import/shell/quoted_word.h"
 #include "scenarios/job/tasks.h"
 #include "scenarios/scenario/shared_parts.h"
 #include "topologies/base/strict_yaml.h"
@@ -85,12 +86,6 @@ std::string layout_text(const std::vector<int>& blocks, std::int64_t predictors)
 bool is_variable(std::string_view name) {
   const auto is_of_name = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
   return name.starts_with("NCCL_") && std::ranges::all_of(name, is_of_name);
-}
-
-std::string in_shell_quotes(std::string_view word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
 }
 
 class MegatronScript {
@@ -355,7 +350,7 @@ class MegatronScript {
     const bool needs_order = (layout_.tensor > 1 || layout_.context > 1) && !layout_.shard_parameters;
     if (needs_order) text += "export CUDA_DEVICE_MAX_CONNECTIONS=1\n";
     for (const auto& [name, value] : job_.scenario.engine.nccl) {
-      if (is_variable(name)) text += fmt::format("export {}={}\n", name, in_shell_quotes(value));
+      if (is_variable(name)) text += fmt::format("export {}={}\n", name, quoted_word(value));
     }
     return text;
   }
