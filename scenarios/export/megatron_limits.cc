@@ -31,6 +31,10 @@ void check_layout(const JobToWrite& job) {
     job.refuse("workload.batch",
                fmt::format("Megatron-LM's micro-batches are equal: {} replicas x {} micro-batches do not divide {}",
                            layout.data, layout.micro_batches, layout.batch));
+  if (layout.axis_order == AxisOrder::tensor_pipeline_data && layout.pipeline > 1 &&
+      layout.devices_with_experts() / layout.expert != layout.data)
+    job.refuse("strategy.axis_order",
+               "Megatron-LM's --use-tp-pp-dp-mapping needs as many replicas of experts as along data");
   if (layout.order != PipelineOrder::one_forward_one_backward)
     job.refuse("strategy.schedule", fmt::format("Megatron-LM has no {}; its schedule is {}", name_of(layout.order),
                                                 name_of(PipelineOrder::one_forward_one_backward)));

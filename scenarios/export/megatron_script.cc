@@ -198,6 +198,7 @@ class MegatronScript {
     parallel_.add("tensor-model-parallel-size", layout_.tensor);
     parallel_.add("pipeline-model-parallel-size", layout_.pipeline);
     write_stages();
+    parallel_.add_if(layout_.axis_order == AxisOrder::tensor_pipeline_data, "use-tp-pp-dp-mapping");
     parallel_.add("context-parallel-size", layout_.context);
     parallel_.add_if(layout_.context > 1, "cp-comm-type", comm_type_of(layout_.context_exchange));
     parallel_.add_if(layers_.sequence_parallel && layout_.tensor > 1, "sequence-parallel");

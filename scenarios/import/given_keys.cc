@@ -81,6 +81,7 @@ const std::vector<NamesOfPart>& names_of_flags() {
         "account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split", "mtp_num_layers"}},
       {"strategy.context", {"context_parallel_size"}},
       {"strategy.context_exchange", {"cp_comm_type", "context_parallel_size"}},
+      {"strategy.axis_order", {"use_tp_pp_dp_mapping"}},
       {"strategy.expert", {"expert_model_parallel_size"}},
       {"strategy.expert_tensor", {"expert_tensor_parallel_size"}},
       {"strategy.distributed_optimizer", {"use_distributed_optimizer", "data_parallel_sharding_strategy"}},

@@ -274,6 +274,7 @@ class MegatronReader {
     job_.context = positive("context_parallel_size", 1);
     divides(positive("num_attention_heads"), job_.tensor, "tensor_model_parallel_size", "heads");
     if (job_.context > 1) job_.context_exchange = context_exchange_of(flags_, job_.tensor, job_.context, job_.left_out);
+    if (flags_.is_on("use_tp_pp_dp_mapping")) job_.axis_order = AxisOrder::tensor_pipeline_data;
     job_.expert = positive("expert_model_parallel_size", 1);
     job_.expert_tensor = tensor_of_experts(flags_, job_.tensor, job_.left_out);
     if (job_.expert > 1) divides(flags_.number("num_experts", 1), job_.expert, "expert_model_parallel_size", "experts");

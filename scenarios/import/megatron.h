@@ -17,6 +17,7 @@ struct MegatronJob {
   TransformerSpec spec;
   std::int64_t tensor = 1, pipeline = 1, virtual_stages = 1, context = 1, expert = 1;
   ContextExchange context_exchange = ContextExchange::ring;
+  AxisOrder axis_order = AxisOrder::tensor_data_pipeline;
   std::int64_t expert_tensor = 0;            // devices that divide each expert; 0: tensor
   std::vector<std::int64_t> stage_blocks{};  // of each stage; empty: equally many
   std::int64_t micro_batch = 1;

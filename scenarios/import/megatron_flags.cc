@@ -38,7 +38,6 @@ constexpr std::array kNotModelled = {
     Reason{"async_save", "checkpoints are not part of a step"},
     Reason{"rampup_batch_size", "every step has the global batch"},
     Reason{"decrease_batch_size_if_needed", "every step has the global batch"},
-    Reason{"use_tp_pp_dp_mapping", "devices are numbered tensor, data, pipeline"},
     Reason{"tp_comm_bulk_wgrad", "only gradients of inputs overlap with products"},
     Reason{"tp_comm_bulk_dgrad", "only gradients of inputs overlap with products"},
 };

@@ -61,6 +61,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   options.pipeline = mesh.pipeline;
   options.context = mesh.context;
   options.context_exchange = mesh.context_exchange;
+  options.axis_order = mesh.axis_order;
   options.expert = mesh.expert;
   options.expert_tensor = mesh.expert_tensor;
   options.scatter_gather = mesh.scatter_gather;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNeverDecide = {"devices.workers", "topology.cluster.workers",
                                                           "workload.batch"};
-constexpr std::array<std::string_view, 12> kDecideNoMesh = {"strategy.data",
+constexpr std::array<std::string_view, 13> kDecideNoMesh = {"strategy.data",
                                                             "strategy.pipeline",
                                                             "strategy.virtual_stages",
                                                             "strategy.micro_batches",
@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, 12> kDecideNoMesh = {"strategy.data",
                                                             "strategy.distributed_optimizer",
                                                             "strategy.shard_parameters",
                                                             "strategy.overlap_experts",
+                                                            "strategy.axis_order",
                                                             "workload.bucket_bytes"};
 
 }  // namespace

@@ -185,6 +185,14 @@ class UsualSpace {
     space_.add("strategy.context",
                divisors(devices_, std::min<std::int64_t>(Largest::kContext, sizes_->tokens / Largest::kPartTokens)));
     space_.add("strategy.pipeline", divisors(devices_, sizes_->blocks));
+    // Where all devices are joined, one of them is as near as another.
+    if (devices_ > joined_devices_) {
+      std::vector<std::string> orders;
+      for (const auto& [name, order] : axis_orders()) orders.push_back(name);
+      space_.add("strategy.axis_order", orders);
+      const std::string is_usual = fmt::format("strategy.axis_order == '{}'", orders.front());
+      where_mesh(fmt::format("{} or pipeline > 1 and data * context > 1", is_usual), is_usual);
+    }
     const bool has_experts = sizes_->experts > 1;
     where_mesh("data * tensor * context * pipeline == devices", "data * tensor * context * pipeline == 1");
     if (has_experts) {

@@ -15,10 +15,12 @@ class GroupTimes {
  public:
   GroupTimes(const Job& job, std::int64_t devices_of_group, const LinkRates& rates)
       : mesh_(*job.mesh), devices_(devices_of_group), rates_(rates) {
-    const std::int64_t joined = mesh_.joined;
-    if (joined == 0 || devices_ * mesh_.tensor <= joined) return;
-    domains_ = devices_ * mesh_.tensor / joined;
-    is_known_ = joined % mesh_.tensor == 0 && devices_ * mesh_.tensor % joined == 0;
+    const std::int64_t joined = mesh_.joined, stride = mesh_.stride_of_data();
+    if (joined == 0 || devices_ * stride <= joined) return;
+    const bool has_several = stride <= joined;  // of a group, in a domain
+    domains_ = has_several ? devices_ * stride / joined : devices_;
+    is_known_ = joined % mesh_.tensor == 0 &&
+                (has_several ? joined % stride == 0 && devices_ * stride % joined == 0 : stride % joined == 0);
     machines_of_domain_ = std::max<std::int64_t>(1, joined / mesh_.per_worker);
   }
 

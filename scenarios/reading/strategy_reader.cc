@@ -69,6 +69,11 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
     const bool is_usual = mesh.context_exchange == ContextExchange::all_gather;
     if (!is_usual && !sizes_are_given) does_not_use(exchange, strategy.name);
   }
+  if (const YamlReader order = map.optional("axis_order")) {
+    mesh.axis_order = order.one_of(axis_orders(), mesh.axis_order);
+    const bool is_usual = mesh.axis_order == AxisOrder::tensor_data_pipeline;
+    if (!is_usual && !sizes_are_given) does_not_use(order, strategy.name);
+  }
   const auto read_switch = [&](const char* key, bool& value) {
     const YamlReader entry = map.optional(key);
     if (!entry) return;

@@ -185,6 +185,12 @@ std::string why_context_exchange(const Run& run) {
   return divides ? "" : "no devices divide sequences (strategy.context)";
 }
 
+std::string why_axis_order(const Run& run) {
+  const ParallelOptions& options = *run.job.mesh;
+  const bool has_both = options.pipeline > 1 && options.data * options.context > 1;
+  return has_both ? "" : "needs devices along both pipeline and data or context";
+}
+
 std::string why_sweep(const Run& /*run*/) {
   return "only `tandem sweep` reads it";
 }
@@ -203,6 +209,7 @@ constexpr Rule kRules[] = {
     {"strategy.placement", why_placement},
     {"strategy.scatter_gather", why_scatter_gather},
     {"strategy.context_exchange", why_context_exchange},
+    {"strategy.axis_order", why_axis_order},
     {"strategy.expert_tensor", why_expert_tensor},
     {"strategy.distributed_optimizer", why_optimizer_is_whole},
     {"strategy.overlap_gather", why_optimizer_is_whole},

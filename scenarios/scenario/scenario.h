@@ -89,6 +89,7 @@ struct MeshSettings {
   std::vector<int> stage_blocks{};         // ParallelOptions
   bool balances_stages = false;            // blocks that stages do not divide are divided nearly equally
   int context = 1, expert = 1;             // ParallelOptions
+  AxisOrder axis_order = AxisOrder::tensor_data_pipeline;                             // likewise
   ContextExchange context_exchange = ContextExchange::all_gather;                     // likewise
   int expert_tensor = 0;                                                              // likewise
   bool scatter_gather = true, distributed_optimizer = false, overlap_gather = false;  // likewise

@@ -183,6 +183,7 @@ const std::vector<std::string>& common_strategy_keys() {
                                               "pipeline",
                                               "context",
                                               "context_exchange",
+                                              "axis_order",
                                               "expert",
                                               "expert_tensor",
                                               "overlap_shared_expert"};

@@ -329,32 +329,31 @@ namespace {
 // Whether the devices that pass pieces of a sequence round all do the same: their ring is inside a worker, or each has
 // a worker of its own.
 bool is_alike_in_rings(const ParallelOptions& options) {
-  const int places = std::max(1, options.per_worker / options.tensor);
+  const int places = std::max(1, options.per_worker / options.stride_of_data());
   return places == 1 || places % options.context == 0;
 }
 
 }  // namespace
 
-// Ranks count by stage, then replica, then part of a sequence, then part of a layer. The places in groups of
-// consecutive devices tell these apart where a group ends inside a worker. Groups of whole workers do the same,
-// whichever worker one looks at, unless they send to each other.
+// The places in groups of devices tell these apart where a group ends inside a worker. Groups of whole workers do the
+// same, whichever worker one looks at, unless they send to each other.
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
-  const int of_stage = options.data * options.context;
-  const int place = rank / options.tensor % of_stage;  // among those that have the same stage and part
-  const int parts = options.expert_parts();
+  const int tensor_place = rank % options.tensor;
+  const int place = rank / options.stride_of_data() % (options.data * options.context);
   const auto among = [&](int neighbours) {
-    return neighbours * options.tensor % options.per_worker == 0 ? 0 : place % neighbours;
+    return neighbours * options.stride_of_data() % options.per_worker == 0 ? 0 : place % neighbours;
   };
-  return {rank / (options.tensor * of_stage),
-          rank % options.tensor,
+  const bool has_whole_workers = options.span_of_experts() % options.per_worker == 0;
+  return {rank / options.stride_of_pipeline() % options.pipeline,
+          tensor_place,
           options.passes_pieces() && !is_alike_in_rings(options) ? place % options.context : among(options.context),
-          options.expert * parts % options.per_worker == 0 ? 0 : rank / parts % options.expert,
+          has_whole_workers ? 0 : options.place_with_experts(place, tensor_place) % options.expert,
           options.replicate > 1 ? among(options.replicas() / options.replicate) : 0,
           part_of(options.batch, options.data, place / options.context).count};
 }
 
-// The parts of a layer, in replicas that are neighbours as well: among those that divide sequences or experts where any
-// do. A worker has whole groups of both, or a part of one.
+// The parts of a layer and, unless stages are nearer, replicas that are neighbours as well: among those that divide
+// sequences or experts where any do. A worker has whole groups of both, or a part of one.
 int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   const ParallelOptions& options = request.options;
   const int parts = options.expert_parts();
@@ -365,6 +364,7 @@ int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   const int with_all_experts = options.expert * parts;  // neighbours
   if (options.expert > 1 && with_all_experts % options.tensor != 0) return 1;
   if (options.per_worker % options.tensor != 0) return options.tensor;
+  if (options.stride_of_data() > options.tensor) return options.tensor;
   if (options.passes_pieces() && !is_alike_in_rings(options)) return options.tensor;
   int neighbours = std::gcd(options.data * options.context, options.per_worker / options.tensor);
   if (options.context > 1) neighbours = std::gcd(neighbours, options.context);

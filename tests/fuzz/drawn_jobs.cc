@@ -81,6 +81,7 @@ Sharing drawn_mesh(Draws& draw, int devices) {
     devices /= size;
   }
   sharing.strategy += fmt::format(", data: {}, micro_batches: {}", devices, sharing.passes);
+  if (draw.one_in(3)) sharing.strategy += ", axis_order: tensor_pipeline_data";
   if (draw.one_in(6)) sharing.strategy += ", virtual_stages: 2";
   if (draw.one_in(3)) {
     sharing.strategy +=

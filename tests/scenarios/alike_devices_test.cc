@@ -273,6 +273,7 @@ AlikeJob random_mesh(int seed) {
     job.model = "mixtral";
   }
   if (of(std::vector{0, 1}) == 1) job.strategy += ", distributed_optimizer: true";
+  if (of(std::vector{0, 1}) == 1) job.strategy += ", axis_order: tensor_pipeline_data";
   if (job.model == "mixtral") {
     const int parts = std::gcd(tensor, of(std::vector{1, 2, 4, 8}));
     const int experts = std::gcd(left * context * tensor / parts, of(std::vector{2, 4, 8}));
@@ -311,6 +312,9 @@ TEST(AlikeDevices, AJobSaysHowMany) {
             1)
       << "some send to neighbours, others to other workers";
   EXPECT_EQ(of({.strategy = "{name: mesh, pipeline: 8, micro_batches: 8}"}), 1);
+  EXPECT_EQ(of({.strategy = "{name: mesh, data: 2, tensor: 2, pipeline: 2, axis_order: tensor_pipeline_data}"}), 2)
+      << "stages are between replicas";
+  EXPECT_EQ(of({.strategy = "{name: mesh, data: 4, tensor: 2, axis_order: tensor_pipeline_data}"}), 8);
   EXPECT_EQ(of({.strategy = "{name: fully_sharded}"}), 8);
   EXPECT_EQ(of({.strategy = "{name: fully_sharded}", .workload = "batch: 33"}), 1) << "unequal shares";
   EXPECT_EQ(of({.strategy = "{name: mirrored}"}), 1);

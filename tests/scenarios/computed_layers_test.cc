@@ -86,6 +86,12 @@ const std::vector<Way> kWays{
     {"adam", "name: mesh, data: 2, tensor: 2", 4, ""},
     {"all", "name: mesh, data: 2, tensor: 2, pipeline: 2, micro_batches: 2, distributed_optimizer: false", 8,
      ", sequence_parallel: true, activation_checkpointing: true"},
+    {"nearer_stages", "name: mesh, data: 2, tensor: 2, pipeline: 2, micro_batches: 2, axis_order: tensor_pipeline_data",
+     8, ", sequence_parallel: true"},
+    {"nearer_stages_of_pieces",
+     "name: mesh, data: 2, context: 2, pipeline: 2, micro_batches: 2, distributed_optimizer: true, replicate: 2, "
+     "axis_order: tensor_pipeline_data",
+     8},
     {"context_and_rows", "name: mesh, tensor: 2, context: 2, pipeline: 2, micro_batches: 4", 8,
      ", sequence_parallel: true"},
     {"dropout", "name: mesh, data: 2, tensor: 2, context: 2", 8, ", dropout: 0.25, sequence_parallel: true"},

@@ -201,6 +201,8 @@ TEST(PlanSearch, TheUsualSpaceHasWhatTheModelAllows) {
               testing::Not(testing::Contains("strategy.distributed_optimizer")));
   EXPECT_THAT(fields({.model = "mixtral", .sizes = "{layers: 4}"}), testing::Contains("strategy.expert"));
   EXPECT_THAT(fields({}), testing::Not(testing::Contains("strategy.expert")));
+  EXPECT_THAT(fields({}), testing::Contains("strategy.axis_order"));
+  EXPECT_THAT(fields({.workers = 1}), testing::Not(testing::Contains("strategy.axis_order"))) << "NVLink joins all";
   EXPECT_THAT(fields({.workers = 4}, {.machines = {{.per_worker = 4, .workers = {1, 2, 4}}}}),
               testing::Contains("devices.workers"));
 }

@@ -107,6 +107,7 @@ QuickJob random_quick_job(int seed) {
   job.strategy = fmt::format("data: {}, tensor: {}, context: {}, pipeline: {}, virtual_stages: {}, micro_batches: {}",
                              left, tensor, context, pipeline, virtual_stages, micro_batches);
   if (context > 1 && is(2)) job.strategy += ", context_exchange: ring";
+  if (is(3)) job.strategy += ", axis_order: tensor_pipeline_data";
   if (is(2)) job.strategy += ", distributed_optimizer: true, overlap_gather: true";
   if (left % 2 == 0 && is(3)) {
     job.model = "mixtral";

@@ -148,6 +148,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"strategy.pipeline", {{"4"}}},
       {"strategy.context", {{"2"}}},
       {"strategy.context_exchange", {{"ring", "all_to_all"}}},
+      {"strategy.axis_order", {{"tensor_pipeline_data"}}},
       {"strategy.expert", {{"2"}}},
       {"strategy.expert_tensor", {{"1"}}},
       {"engine", {{}, is_map}},

@@ -129,6 +129,11 @@ TEST(Symmetry, GroupsOfWorkersTellThemNotApart) {
   EXPECT_EQ(simulated(12, 4, "data: 48, expert: 8"), 1) << "pairs of workers";
   EXPECT_EQ(simulated(16, 2, "data: 32, expert: 8"), 1) << "groups of four";
   EXPECT_EQ(simulated(16, 2, "data: 16, expert: 8, pipeline: 2, micro_batches: 2"), 2) << "one for each stage";
+  const std::string nearer = ", pipeline: 2, micro_batches: 2, axis_order: tensor_pipeline_data";
+  EXPECT_EQ(simulated(16, 2, "data: 16, expert: 8" + nearer), 1) << "both stages on each worker";
+  EXPECT_EQ(simulated(16, 4, "data: 16, tensor: 2, expert: 4" + nearer), 1);
+  EXPECT_EQ(simulated(16, 4, "data: 8, context: 2, tensor: 2" + nearer), 1);
+  EXPECT_EQ(simulated(16, 2, "data: 8, tensor: 2, expert: 4" + nearer), 2) << "a worker for each stage";
   EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, expert: 8"), 1);
   EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, expert: 8, context_exchange: all_to_all"), 1);
   const std::string of_rows =

@@ -100,10 +100,10 @@ std::vector<std::size_t> stages_of_equal_cost(const Model& model, int stages) {
   return {first.begin(), first.end()};
 }
 
-// Devices that divide experts are neighbours, but for the tensor-parallel ones between them.
+// Returns over how many groups of joined devices those that divide experts are spread.
 int groups_of_experts(const ParallelOptions& options) {
   if (options.joined == 0) return 1;
-  const int groups = (options.expert * options.expert_parts() + options.joined - 1) / options.joined;
+  const int groups = (options.span_of_experts() + options.joined - 1) / options.joined;
   return std::min(groups, options.expert);
 }
 

@@ -15,9 +15,11 @@ constexpr const char* kTensor = "tensor";
 constexpr const char* kPipeline = "pipeline";
 
 std::vector<MeshAxis> axes_of(const ParallelOptions& options) {
-  return {{.name = kPipeline, .size = options.pipeline},
-          {.name = kData, .size = options.data * options.context},
-          {.name = kTensor, .size = options.tensor}};
+  const MeshAxis stages{.name = kPipeline, .size = options.pipeline};
+  const MeshAxis replicas{.name = kData, .size = options.data * options.context};
+  const MeshAxis parts{.name = kTensor, .size = options.tensor};
+  if (options.axis_order == AxisOrder::tensor_pipeline_data) return {replicas, stages, parts};
+  return {stages, replicas, parts};
 }
 
 }  // namespace
@@ -136,7 +138,8 @@ std::vector<int> MeshLayout::replicas_of(int rank, int stage) const {
     return mesh_.group(pipeline[static_cast<std::size_t>(options_.place_of(stage, chunk))], kData);
   };
   const std::vector<int> one = group_at(0), other = group_at(1);
-  const auto together = std::gcd(std::max(1, options_.per_worker / options_.tensor), static_cast<int>(one.size()));
+  const auto together =
+      std::gcd(std::max(1, options_.per_worker / options_.stride_of_data()), static_cast<int>(one.size()));
   std::vector<int> replicas;
   for (auto first = one.begin(), second = other.begin(); first != one.end(); first += together, second += together) {
     replicas.insert(replicas.end(), first, first + together);

@@ -1,8 +1,9 @@
 // The devices of a job as a mesh pipeline x data x context x tensor, and what each of this worker's devices needs to
 // know about it. Tensor-parallel devices have neighbouring ranks; those of one sequence are further apart, then
-// data-parallel ones, and pipeline stages furthest. Devices that divide experts are neighbours along data x context.
-// Where only some neighbours along tensor divide each expert, groups of these are neighbours along data x context x
-// tensor, and devices with the same place in such groups divide the experts.
+// data-parallel ones, and pipeline stages furthest, unless ParallelOptions::axis_order has these nearer than the
+// devices of a sequence. Devices that divide experts are neighbours along data x context. Where only some neighbours
+// along tensor divide each expert, groups of these are neighbours along data x context x tensor, and devices with the
+// same place in such groups divide the experts.
 #pragma once
 
 #include <map>

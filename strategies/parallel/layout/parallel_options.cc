@@ -25,6 +25,18 @@ const std::vector<std::pair<std::string, ContextExchange>>& context_exchanges() 
   return exchanges;
 }
 
+const std::vector<std::pair<std::string, AxisOrder>>& axis_orders() {
+  static const std::vector<std::pair<std::string, AxisOrder>> orders = {
+      {"tensor_data_pipeline", AxisOrder::tensor_data_pipeline},
+      {"tensor_pipeline_data", AxisOrder::tensor_pipeline_data}};
+  return orders;
+}
+
+const std::string& name_of(AxisOrder order) {
+  const auto& orders = axis_orders();
+  return std::ranges::find(orders, order, &std::pair<std::string, AxisOrder>::second)->first;
+}
+
 const std::string& name_of(ContextExchange exchange) {
   const auto& exchanges = context_exchanges();
   return std::ranges::find(exchanges, exchange, &std::pair<std::string, ContextExchange>::second)->first;
@@ -49,6 +61,11 @@ int ParallelOptions::place_of(int stage, int chunk) const {
   if (!ends_meet()) return stage % pipeline;
   const bool is_on_way_back = ways() == 2 ? chunk == 1 : stage >= pipeline;
   return is_on_way_back ? stages() - 1 - stage : stage;
+}
+
+int ParallelOptions::span_of_experts() const {
+  const int devices = expert * expert_parts();
+  return devices <= tensor ? devices : devices * (stride_of_data() / tensor);
 }
 
 void check_interleaving(const ParallelOptions& options) {

@@ -25,9 +25,19 @@ enum class ContextExchange : std::uint8_t {
 const std::vector<std::pair<std::string, ContextExchange>>& context_exchanges();
 const std::string& name_of(ContextExchange exchange);
 
+// Which devices of a mesh are nearest to each other, named from the nearest to the furthest.
+enum class AxisOrder : std::uint8_t {
+  tensor_data_pipeline,  // replicas of a stage are neighbours
+  tensor_pipeline_data,  // stages of a pipeline are neighbours
+};
+// The words for them in scenarios, the usual one first.
+const std::vector<std::pair<std::string, AxisOrder>>& axis_orders();
+const std::string& name_of(AxisOrder order);
+
 struct ParallelOptions {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis of the mesh
   int context = 1;                         // devices that divide the tokens of each sequence of a replica
+  AxisOrder axis_order = AxisOrder::tensor_data_pipeline;
   ContextExchange context_exchange = ContextExchange::all_gather;
   int expert = 1;                   // devices of a stage that divide the experts of a layer
   int expert_tensor = 0;            // devices that divide each expert, a divisor of tensor; 0: all of tensor
@@ -78,6 +88,14 @@ struct ParallelOptions {
   int devices_with_experts() const { return data * context * tensor / expert_parts(); }
   // Returns the place of a device among these, `place` along data x context.
   int place_with_experts(int place, int tensor_place) const { return (place * tensor + tensor_place) / expert_parts(); }
+  // The distances between the ranks of neighbours along data x context, and along pipeline.
+  int stride_of_data() const { return axis_order == AxisOrder::tensor_pipeline_data ? tensor * pipeline : tensor; }
+  int stride_of_pipeline() const {
+    return axis_order == AxisOrder::tensor_pipeline_data ? tensor : tensor * data * context;
+  }
+  // How many consecutive ranks have among them all devices that divide the same experts. A multiple of this, if these
+  // devices are not parts of groups along tensor.
+  int span_of_experts() const;
   std::int64_t devices() const { return std::int64_t{data} * context * tensor * pipeline; }
 };
 

@@ -191,6 +191,8 @@ std::string drawn_mesh(std::mt19937& random) {
     sizes += ", experts: 8, used: 2";
     const int devices = left * context;
     if (devices % 2 == 0) strategy += fmt::format(", expert: {}", devices % 4 == 0 && is(2) ? 4 : 2);
+  } else if (is(3)) {
+    strategy += ", axis_order: tensor_pipeline_data";
   }
   const std::string again = of(std::vector<std::string>{"false", "true", "{first: 1}", "{together: 2}",
                                                         "{modules: [core_attn]}", "{modules: [layernorm, core_attn]}"});

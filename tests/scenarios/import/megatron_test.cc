@@ -271,6 +271,15 @@ TEST_F(Megatron, SharedExpertsAreComputedBesideExchanges) {
               testing::ElementsAre(HasSubstr("--moe-shared-expert-overlap: not with --overlap-moe-expert")));
 }
 
+TEST_F(Megatron, StagesMayBeNearerThanReplicas) {
+  const std::string text =
+      "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 "
+      "--use-tp-pp-dp-mapping --global-batch-size 8";
+  EXPECT_EQ(scenario(text + " --pipeline-model-parallel-size 2").strategy.mesh.axis_order,
+            AxisOrder::tensor_pipeline_data);
+  EXPECT_EQ(scenario(text).strategy.mesh.axis_order, AxisOrder::tensor_data_pipeline) << "there are no stages";
+}
+
 TEST_F(Megatron, SequencesAreDivided) {
   const std::string text =
       "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 "
