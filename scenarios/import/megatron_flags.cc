@@ -159,6 +159,7 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "overlap_param_gather",
     "context_parallel_size",
     "cp_comm_type",
+    "use_tp_pp_dp_mapping",
     "expert_model_parallel_size",
     "expert_tensor_parallel_size",
     "sequence_parallel",

@@ -291,6 +291,8 @@ std::map<std::string, std::string> scenarios() {
                                     "name: multi_worker_mirrored", kTwoNodes, "per_worker: 2")},
       {"mesh of tensor and pipeline",
        scenario(kGpt, "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},
+      {"mesh of data and pipeline",
+       scenario(kGpt, "name: mesh, data: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},
       {"mlp mesh of tensor and pipeline",
        scenario("workload: {kind: mlp, hidden: [32, 32, 32], batch: 72}\n",
                 "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},
