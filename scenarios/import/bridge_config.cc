@@ -35,6 +35,7 @@ const std::vector<Section>& sections() {
        {"optimizer", "optimizer_cpu_offload", "optimizer_offload_fraction", "use_precision_aware_optimizer",
         "main_params_dtype", "exp_avg_dtype", "exp_avg_sq_dtype"}},
       {"train", {"global_batch_size", "micro_batch_size"}},
+      {"dist", {"use_tp_pp_dp_mapping"}},
       {"comm_overlap", {"tp_comm_overlap", "overlap_moe_expert_parallel_comm", "delay_wgrad_compute"}}};
   return kSections;
 }

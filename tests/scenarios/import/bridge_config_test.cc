@@ -47,7 +47,7 @@ TEST_F(BridgeConfig, SectionsSayHowItIsTrained) {
       "  grad_reduce_in_fp32: false\n"
       "ddp:\n  use_distributed_optimizer: true\n  overlap_grad_reduce: true\n"
       "  overlap_param_gather: true\n  bucket_size: null\n  grad_reduce_in_fp32: false\n"
-      "comm_overlap: null\n");
+      "dist:\n  use_tp_pp_dp_mapping: true\ncomm_overlap: null\n");
   const Scenario scenario = scenario_of(text);
   const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
   EXPECT_EQ(layers.quantised, Quantised::fp8);
@@ -56,6 +56,7 @@ TEST_F(BridgeConfig, SectionsSayHowItIsTrained) {
   EXPECT_EQ(layers.stack.loss, Loss::fused);
   EXPECT_TRUE(scenario.strategy.mesh.overlap_gather);
   EXPECT_EQ(scenario.strategy.mesh.pipeline, 2);
+  EXPECT_EQ(scenario.strategy.mesh.axis_order, AxisOrder::tensor_pipeline_data);
   EXPECT_EQ(job_of(text).recompute, "{modules: [core_attn, mlp]}");
 }
 
