@@ -17,7 +17,6 @@ constexpr std::array<std::string_view, 4> kOptimizers{"sgd", "momentum", "adam",
 constexpr std::array<std::string_view, 4> kQuantised{"none", "fp8", "mxfp8", "nvfp4"};
 constexpr std::array<std::string_view, 4> kRecipes{"tensorwise", "delayed", "rowwise", "blockwise"};
 constexpr std::array<std::string_view, 3> kDispatches{"all_to_all", "deepep", "hybridep"};
-constexpr std::array<std::string_view, 3> kFusions{"none", "hand", "compiled"};
 constexpr std::array<std::string_view, 4> kAttentions{"separate", "fused_softmax", "flash", "flash_1"};
 constexpr std::array<std::string_view, 2> kAccumulations{"separate", "in_products"};
 constexpr std::array<std::string_view, 2> kLosses{"separate", "fused"};
@@ -200,7 +199,7 @@ class JobComparison {
 
   void compare_stack() {
     const Stack &a = mine_.stack, &b = its_.stack;
-    kernels("workload.stack.fusion", shown_word(kFusions, a.fusion), shown_word(kFusions, b.fusion));
+    kernels("workload.stack.fusion", name_of(a.fusion), name_of(b.fusion));
     kernels("workload.stack.attention", shown_word(kAttentions, a.attention), shown_word(kAttentions, b.attention));
     if (layout_.micro_batches > 1)
       kernels("workload.stack.accumulation", shown_word(kAccumulations, a.accumulation),

@@ -340,8 +340,7 @@ std::vector<Layer> read_model_layers(const YamlReader& list, const ModelSizes& s
 Stack read_stack(const YamlReader& map, Stack stack) {
   if (!map) return stack;
   stack.layout = map.optional("layout").one_of<Layout>({{"nchw", Layout::nchw}, {"nhwc", Layout::nhwc}}, stack.layout);
-  stack.fusion = map.optional("fusion").one_of<Fusion>(
-      {{"none", Fusion::none}, {"hand", Fusion::hand}, {"compiled", Fusion::compiled}}, stack.fusion);
+  stack.fusion = map.optional("fusion").one_of(fusions(), stack.fusion);
   stack.attention = map.optional("attention")
                         .one_of<AttentionKernels>({{"separate", AttentionKernels::separate},
                                                    {"fused_softmax", AttentionKernels::fused_softmax},

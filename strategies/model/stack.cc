@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "topologies/base/error.h"
@@ -110,6 +111,33 @@ PointwiseTraffic compiled(Pointwise operation) {
   TANDEM_UNREACHABLE("an operation or a fusion");
 }
 
+// Batch norm reads its input once, and backward that and the gradients. The gradients of a sum are masked by its norm,
+// and those of both operands added by the product that makes the second.
+PointwiseTraffic persistent(Pointwise operation) {
+  switch (operation) {
+    case Pointwise::batch_norm:
+      return {{2, 0, 1}, {3, 0, 1}};
+    case Pointwise::residual:
+      return {{1, 0, 0}, {2, 0, 0}};
+    default:
+      return fused_by_hand(operation);
+  }
+}
+
+// The convolution before a norm makes its sums, the one behind it applies it. A sum of two norms is a kernel that
+// applies both. Backward, what makes the gradients of the norm's result also makes their sums, for which it reads the
+// input.
+PointwiseTraffic in_convolutions(Pointwise operation) {
+  switch (operation) {
+    case Pointwise::batch_norm:
+      return {{0, 0, 0}, {3, 0, 1}};
+    case Pointwise::residual:
+      return {{3, 0, 1}, {2, 0, 0}};
+    default:
+      return fused_by_hand(operation);
+  }
+}
+
 // One kernel reads the scores and writes probabilities and a mask.
 PointwiseTraffic fused_attention(Pointwise operation) {
   if (operation == Pointwise::softmax) return {{2, 0, 1}, {3, 0, 1}};
@@ -127,11 +155,23 @@ PointwiseTraffic bias_of_separate_experts(std::int64_t experts) {
 
 }  // namespace
 
+const std::vector<std::pair<std::string, Fusion>>& fusions() {
+  static const std::vector<std::pair<std::string, Fusion>> words = {{"none", Fusion::none},
+                                                                    {"hand", Fusion::hand},
+                                                                    {"compiled", Fusion::compiled},
+                                                                    {"persistent", Fusion::persistent},
+                                                                    {"in_convolutions", Fusion::in_convolutions}};
+  return words;
+}
+
+const std::string& name_of(Fusion fusion) {
+  return std::ranges::find(fusions(), fusion, &std::pair<std::string, Fusion>::second)->first;
+}
+
 std::string Stack::text() const {
   static constexpr std::array kLayouts{"nchw", "nhwc"};
-  static constexpr std::array kFusions{"none", "hand", "compiled"};
-  std::string text = fmt::format("layout {}, fusion {}", kLayouts.at(static_cast<std::size_t>(layout)),
-                                 kFusions.at(static_cast<std::size_t>(fusion)));
+  std::string text =
+      fmt::format("layout {}, fusion {}", kLayouts.at(static_cast<std::size_t>(layout)), name_of(fusion));
   if (attention == AttentionKernels::fused_softmax) text += ", attention fused_softmax";
   if (attention == AttentionKernels::flash) text += ", attention flash";
   if (attention == AttentionKernels::flash_1) text += ", attention flash_1";
@@ -154,6 +194,10 @@ PointwiseTraffic traffic_of(Pointwise operation, const Stack& stack, bool in_att
       return fused_by_hand(operation);
     case Fusion::compiled:
       return compiled(operation);
+    case Fusion::persistent:
+      return persistent(operation);
+    case Fusion::in_convolutions:
+      return in_convolutions(operation);
   }
   TANDEM_UNREACHABLE("an operation or a fusion");
 }

@@ -4,14 +4,21 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tandem {
 
 // nchw: kernels for tensor cores transpose their inputs first. nhwc: channels last, as these cores read them.
 enum class Layout : std::uint8_t { nchw, nhwc };
 // none: every operation is a kernel of its own. hand: fused kernels that somebody wrote (batch norm with ReLU, softmax,
-// bias with dropout). compiled: a compiler (XLA, TorchInductor) fuses chains of element-wise operations.
-enum class Fusion : std::uint8_t { none, hand, compiled };
+// bias with dropout). compiled: a compiler (XLA, TorchInductor) fuses chains of element-wise operations. persistent: as
+// hand, with batch norms that keep on the chip what they read (cuDNN's CUDNN_BATCHNORM_SPATIAL_PERSISTENT).
+// in_convolutions: batch norms are parts of the convolutions around them (cuDNN's graphs ConvBNfprop and DgradDreluBN).
+enum class Fusion : std::uint8_t { none, hand, compiled, persistent, in_convolutions };
+// The words for them in scenarios.
+const std::vector<std::pair<std::string, Fusion>>& fusions();
+const std::string& name_of(Fusion fusion);
 // The operations between the two products of attention. separate: kernels as `fusion` says. fused_softmax: all in one
 // kernel. flash: inside the products, whose scores stay on the chip; the backward pass computes them again. flash_1:
 // the same by the slower kernels of 2022 and 2023.

@@ -73,7 +73,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"workload.sizes", {{"{tokens: 16}", "{width: 8}"}}},
       {"workload.stack", {{}, is_map}},
       {"workload.stack.layout", {{"nhwc"}}},
-      {"workload.stack.fusion", {{"none"}}},
+      {"workload.stack.fusion", {{"none", "persistent", "in_convolutions"}}},
       {"workload.stack.attention", {{"flash"}}},
       {"workload.stack.accumulation", {{"in_products"}}},
       {"workload.stack.loss", {{"fused"}}},

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "scenarios/workloads/layer_kernels.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {
@@ -69,6 +70,33 @@ TEST(Workloads, EachTensorCanBeAVariable) {
   int calls = 0;
   for (const CollectiveSummary& collective : report.summary.collectives) calls += collective.calls_per_step;
   EXPECT_EQ(calls, 8);
+}
+
+// A norm, a sum and an activation behind a convolution: 8 x 8 x 16 elements of two bytes.
+TEST(Workloads, FusionsMoveAsOftenAsTheySay) {
+  Layer layer;
+  layer.name = "convolution";
+  layer.then = {Pointwise::batch_norm, Pointwise::residual, Pointwise::relu};
+  layer.convolution = Layer::Convolution{
+      .height = 8, .width = 8, .in_channels = 16, .out_channels = 16, .kernel = 1, .stride = 1, .groups = 1};
+  layer.gemm = Layer::Gemm{.rows = 64, .columns = 16, .depth = 16};
+  const auto moved = [&](Fusion fusion, bool forward) {
+    const LayerKernels kernels({.fusion = fusion}, DType::f16, 1);
+    double bytes = 0;
+    for (const LayerKernel& kernel : forward ? kernels.forward(layer) : kernels.backward(layer, true)) {
+      bytes += kernel.bytes;
+    }
+    return bytes / (2 * 64 * 16);
+  };
+  constexpr double kMask = 1.0 / 16;  // a bit an element
+  EXPECT_DOUBLE_EQ(moved(Fusion::none, true), 3 + 3 + 2);
+  EXPECT_DOUBLE_EQ(moved(Fusion::none, false), 5 + 3 + 3);
+  EXPECT_DOUBLE_EQ(moved(Fusion::hand, true), 3 + 1 + kMask);
+  EXPECT_DOUBLE_EQ(moved(Fusion::hand, false), 5 + 4 + kMask);
+  EXPECT_DOUBLE_EQ(moved(Fusion::persistent, true), 2 + 1 + kMask);
+  EXPECT_DOUBLE_EQ(moved(Fusion::persistent, false), 3 + 2 + kMask);
+  EXPECT_DOUBLE_EQ(moved(Fusion::in_convolutions, true), 3 + kMask);
+  EXPECT_DOUBLE_EQ(moved(Fusion::in_convolutions, false), 3 + 2 + kMask);
 }
 
 TEST(Workloads, OneReplicaReducesNothing) {
