@@ -136,13 +136,19 @@ std::string peaks_text(const std::vector<TrainingPoint>& points, bool by_row) {
 }
 
 std::string rows_text(const std::vector<TrainingPoint>& points) {
-  TextTable table(3);
-  table.add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"});
+  const bool has_names = std::ranges::any_of(points, [](const TrainingPoint& point) { return !point.run.empty(); });
+  TextTable table(has_names ? 4 : 3);
+  const auto add = [&](std::vector<std::string> cells, const std::string& run) {
+    if (has_names) cells.insert(cells.begin() + 3, run);
+    table.add(std::move(cells));
+  };
+  add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"}, "run");
   table.add_rule();
   for (const TrainingPoint& point : points) {
-    table.add({point.model, point.strategy, point.file, fmt::to_string(point.devices),
-               rate_text(point.measured, point.unit), rate_text(point.predicted, point.unit), error_text(point.error()),
-               point.linear > 0 ? error_text(point.linear / point.measured - 1) : "-"});
+    add({point.model, point.strategy, point.file, fmt::to_string(point.devices), rate_text(point.measured, point.unit),
+         rate_text(point.predicted, point.unit), error_text(point.error()),
+         point.linear > 0 ? error_text(point.linear / point.measured - 1) : "-"},
+        point.run);
   }
   return table.text() + "\n";
 }

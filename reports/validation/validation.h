@@ -38,6 +38,7 @@ struct TrainingPoint {
   std::string file{};
   std::string source{};  // who published it; files of one source are not independent
   std::string model{};
+  std::string run{};  // its name; may be empty
   std::string strategy{};
   std::string compared_as{};  // PredictionKind::strategy
   int devices = 1;

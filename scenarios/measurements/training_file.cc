@@ -78,6 +78,7 @@ class TrainingReader {
   static void read_row(const YamlReader& reader, const YamlReader& entry, TrainingTable& table) {
     TrainingTable::Row row;
     row.place = {.line = reader.line(), .column = reader.column()};
+    row.name = reader.optional("system").text();
     row.devices = reader.required("devices").integer(1, kMostTrainingDevices, 1);
     row.throughput = reader.required("throughput").number_within(kRates);
     const int nodes = reader.optional("nodes").integer(1, kMostTrainingDevices, 1);

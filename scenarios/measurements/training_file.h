@@ -21,6 +21,7 @@ struct TrainingTable {
     ReplayMachine machine{};
     std::optional<WorkloadSettings> workload{};  // instead of the table's, with the batch of all devices
     std::optional<StrategySettings> strategy{};  // instead of the table's
+    std::string name{};                          // of the run, for tables; may be empty
     FilePlace place{};
   };
   WorkloadSettings workload{};  // with the batch of one device

@@ -44,6 +44,7 @@ TrainingPoint training_point(const std::string& file, const TrainingTable& table
   point.file = file;
   point.source = table.source.empty() ? file : table.source;
   point.model = model_of(row.workload.value_or(table.workload));
+  point.run = row.name;
   point.strategy = row.strategy ? row.strategy->name : table.strategy;
   point.compared_as = compared_as(point.strategy);
   point.devices = row.devices;

@@ -6,6 +6,7 @@
 
 #include "scenarios/estimates/link_limits.h"
 #include "scenarios/fitting/collective_calibration.h"
+#include "scenarios/validation/ledger/ledger_tables.h"
 #include "scenarios/validation/rules.h"
 #include "scenarios/validation/training.h"
 #include "topologies/base/strict_yaml.h"
@@ -57,7 +58,12 @@ class FolderReader {
   void read_file(const fs::path& path) {
     const std::string text = read_input_file(path);
     const std::string name = path.lexically_relative(folder_).generic_string();
-    if (validation::is_training_file(text)) {
+    if (validation::is_ledger_file(text)) {
+      validation::LedgerTables ledger =
+          validation::tables_of_ledger(validation::parse_ledger(text, path.string()), name);
+      measurements_.training.emplace_back(name, std::move(ledger.tables));
+      std::ranges::move(ledger.left_out, std::back_inserter(result_.left_out));
+    } else if (validation::is_training_file(text)) {
       measurements_.training.emplace_back(name, validation::parse_training(text, path.string()));
     } else if (validation::is_measurement_file(text) && text.find("\"collective\"") != text.npos) {
       measurements_.collectives.push_back(validation::parse_measurements(text, path.string()));
