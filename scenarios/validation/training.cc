@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "scenarios/calibration/slower_devices.h"
 #include "scenarios/estimates/device_memory.h"
@@ -81,33 +80,60 @@ double slowness_in(const std::string& file, const TrainingTable& table, const Tr
   return slowness_of_devices(*row.machine.topology, simulated, row.throughput, file, row.place);
 }
 
-void replay_table(const std::string& file, const TrainingTable& table, bool fits_first_row, TrainingReplay& replay) {
+std::string too_little_memory(const TrainingTable::Row& row, const MemoryError& error) {
+  return fmt::format("the row in line {} {}", row.place.line, error.what());
+}
+
+// A row to which the devices are fitted, and by which factor they are slower then.
+struct FittedRow {
+  const TrainingTable::Row* row = nullptr;
+  const TrainingTable::Row* first = nullptr;  // that was tried
+  double slowness = 1;
+
+  bool has_used(const TrainingTable::Row& other) const { return &other >= first && &other <= row; }
+};
+
+// Rows that divide the model and do not fit into memory, although they ran, are left out; the next one is fitted then.
+// Leaves the table out where no row can be fitted, or no other one is left.
+std::optional<FittedRow> fit_row(const std::string& file, const TrainingTable& table, TrainingReplay& replay) {
   const TrainingTable::Row* const first = row_to_fit(table);
-  if (fits_first_row && (first == nullptr || table.rows.size() < 2)) {
+  if (first == nullptr || table.rows.size() < 2) {
     replay.left_out.push_back({file, first == nullptr ? "has no row of one device" : "has only one row"});
-    return;
+    return std::nullopt;
   }
-  const double slowness = fits_first_row ? slowness_in(file, table, *first) : 1;
-  std::map<int, std::shared_ptr<const Topology>> fitted_by_nodes;
-  for (const TrainingTable::Row& row : table.rows) {
-    if (fits_first_row && &row == first) continue;
-    TrainingPoint point = training_point(file, table, row);
-    point.basis = !fits_first_row       ? "device figures"
-                  : first->devices == 1 ? "fitted on one device"
-                                        : "fitted on the first row";
-    std::shared_ptr<const Topology> topology = row.machine.topology;
-    if (fits_first_row) {
-      std::shared_ptr<const Topology>& fit = fitted_by_nodes[row.machine.nodes];
-      if (!fit) fit = std::make_shared<const Topology>(with_slower_devices(*topology, slowness, "its first row"));
-      topology = fit;
+  for (const TrainingTable::Row* row = first; row < table.rows.data() + table.rows.size(); ++row) {
+    try {
+      return FittedRow{.row = row, .first = first, .slowness = slowness_in(file, table, *row)};
+    } catch (const MemoryError& error) {
+      replay.left_out.push_back({file, too_little_memory(*row, error)});
+      if (!row->strategy) break;
     }
+  }
+  return std::nullopt;
+}
+
+std::string basis_of(const std::optional<FittedRow>& fitted) {
+  if (!fitted) return "device figures";
+  return fitted->row->devices == 1 ? "fitted on one device" : "fitted on the first row";
+}
+
+void replay_table(const std::string& file, const TrainingTable& table, bool fits_first_row, TrainingReplay& replay) {
+  const std::optional<FittedRow> fitted = fits_first_row ? fit_row(file, table, replay) : std::nullopt;
+  if (fits_first_row && !fitted) return;
+  for (const TrainingTable::Row& row : table.rows) {
+    if (fitted && fitted->has_used(row)) continue;
+    TrainingPoint point = training_point(file, table, row);
+    point.basis = basis_of(fitted);
+    std::shared_ptr<const Topology> topology = row.machine.topology;
+    if (fitted)
+      topology = std::make_shared<const Topology>(with_slower_devices(*topology, fitted->slowness, "its first row"));
     try {
       const Report report = simulate(table, row, topology);
       point.predicted = report.throughput();
       if (report.memory) point.predicted_peak = predicted_peak(row, *report.memory);
       replay.points.push_back(std::move(point));
     } catch (const MemoryError& error) {  // the others can be predicted
-      replay.left_out.push_back({file, fmt::format("the row in line {} {}", row.place.line, error.what())});
+      replay.left_out.push_back({file, too_little_memory(row, error)});
     }
   }
 }

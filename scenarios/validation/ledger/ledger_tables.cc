@@ -67,7 +67,8 @@ class Tables {
     std::vector<std::pair<int, std::string>> reasons;
     for (const auto& [why, count] : reasons_) reasons.emplace_back(-count, why);
     std::ranges::sort(reasons);
-    for (const auto& [count, why] : reasons) all.left_out.push_back({file_, fmt::format("{} rows: {}", -count, why)});
+    for (const auto& [count, why] : reasons)
+      all.left_out.push_back({file_, fmt::format("{} row{}: {}", -count, count == -1 ? "" : "s", why)});
     return all;
   }
 
