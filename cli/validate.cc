@@ -18,6 +18,7 @@ namespace {
 struct ValidateFlags {
   CommonOptions common;
   std::string folder;
+  bool is_of_mlperf = false;
   validation::Protocol protocol = validation::Protocol::links;
   bool by_family = true;
   double beyond_percent = 0;  // 0: show the errors of all points
@@ -62,7 +63,8 @@ int validate(const ValidateFlags& flags) {
     check_writable(flags.bands);
   }
   ProgressLine progress(flags.common);
-  const Validation validation = validate_folder(flags.folder, flags.protocol, progress.of_steps("validating"));
+  const auto replay = flags.is_of_mlperf ? validate_mlperf : validate_folder;
+  const Validation validation = replay(flags.folder, flags.protocol, progress.of_steps("validating"));
   progress.finish();
   if (output.json()) {
     output.write_json(validation_json(validation));
@@ -80,6 +82,8 @@ void add_validate(CLI::App& app, Action& action) {
       app.add_subcommand("validate", "Replay a folder of measurements, and show how far predictions are apart");
   auto flags = std::make_shared<ValidateFlags>();
   command->add_option("folder", flags->folder, "The folder; docs/validation.md has the form of its files")->required();
+  command->add_flag("--mlperf", flags->is_of_mlperf,
+                    "The folder holds results of MLPerf Training as they are published: logs, systems, configurations");
   std::map<std::string, validation::Protocol> words;
   for (const auto& [word, protocol] : validation::protocol_words()) words[word] = protocol;
   command
@@ -102,6 +106,9 @@ void add_validate(CLI::App& app, Action& action) {
     using validation::Protocol;
     if (!flags->bands.empty() && flags->protocol != Protocol::links && flags->protocol != Protocol::first_row) {
       throw CLI::ValidationError("--write-bands", "error bands rest on the protocols links and first-row only");
+    }
+    if (flags->is_of_mlperf && flags->protocol != Protocol::links && flags->protocol != Protocol::first_row) {
+      throw CLI::ValidationError("--mlperf", "is for the protocols links and first-row");
     }
     action = [flags] { return validate(*flags); };
   });

@@ -28,6 +28,7 @@ nlohmann::ordered_json training_point_json(const TrainingPoint& point) {
                                  {"unit", point.unit}};
   json["linear"] = point.linear > 0 ? nlohmann::ordered_json(point.linear) : nlohmann::ordered_json(nullptr);
   json["apart"] = point.apart;
+  if (!point.run.empty()) json["run"] = point.run;
   if (point.peak) {
     json["peak_memory"] = {{"measured", point.peak->bytes},
                            {"of", point.peak->is_reserved ? "reserved" : "allocated"},

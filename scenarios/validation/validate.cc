@@ -7,6 +7,7 @@
 #include "scenarios/estimates/link_limits.h"
 #include "scenarios/fitting/collective_calibration.h"
 #include "scenarios/validation/ledger/ledger_tables.h"
+#include "scenarios/validation/ledger/mlperf_results.h"
 #include "scenarios/validation/rules.h"
 #include "scenarios/validation/training.h"
 #include "topologies/base/strict_yaml.h"
@@ -127,6 +128,14 @@ void append(std::vector<LeftOut>& to, const std::vector<LeftOut>& from) {
   }
 }
 
+void replay(const std::string& file, const std::vector<validation::TrainingTable>& tables,
+            validation::Protocol protocol, Validation& result) {
+  const validation::TrainingReplay replay =
+      validation::replay_training(file, tables, protocol == validation::Protocol::first_row);
+  result.training.insert(result.training.end(), replay.points.begin(), replay.points.end());
+  append(result.left_out, replay.left_out);
+}
+
 }  // namespace
 
 Validation validate_folder(const fs::path& folder, validation::Protocol protocol,
@@ -142,14 +151,25 @@ Validation validate_folder(const fs::path& folder, validation::Protocol protocol
     result.contradictions = contradictions_in(measured.collectives);
   }
   if (protocol == Protocol::first_row || protocol == Protocol::links) {
-    for (const auto& [file, tables] : measured.training) {
-      const validation::TrainingReplay replay =
-          validation::replay_training(file, tables, protocol == Protocol::first_row);
-      result.training.insert(result.training.end(), replay.points.begin(), replay.points.end());
-      append(result.left_out, replay.left_out);
-    }
+    for (const auto& [file, tables] : measured.training) replay(file, tables, protocol, result);
   }
   if (result.points.empty() && result.training.empty()) result.nothing = nothing_by(protocol);
+  return result;
+}
+
+Validation validate_mlperf(const fs::path& folder, validation::Protocol protocol,
+                           const std::function<void(int, int)>& progress) {
+  Validation result;
+  result.protocol = validation::name_of(protocol);
+  const auto benchmarks = validation::read_mlperf(folder);
+  int done = 0;
+  for (const auto& [benchmark, rows] : benchmarks) {
+    const validation::LedgerTables ledger = validation::tables_of_ledger(rows, benchmark);
+    append(result.left_out, ledger.left_out);
+    replay(benchmark, ledger.tables, protocol, result);
+    if (progress) progress(++done, static_cast<int>(benchmarks.size()));
+  }
+  if (result.training.empty()) result.nothing = "no result has all that a prediction needs";
   return result;
 }
 

@@ -14,4 +14,8 @@ namespace tandem {
 Validation validate_folder(const std::filesystem::path& folder, validation::Protocol protocol,
                            const std::function<void(int done, int total)>& progress = {});
 
+// Does the same with results of MLPerf as they are published (mlperf_results.h); `protocol` is links or first_row.
+Validation validate_mlperf(const std::filesystem::path& folder, validation::Protocol protocol,
+                           const std::function<void(int done, int total)>& progress = {});
+
 }  // namespace tandem
