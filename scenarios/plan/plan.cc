@@ -230,13 +230,11 @@ class PlanRun {
   // Every n-th of the jobs that nobody has done. Where the time was up before all bounds were known, ranks may differ
   // in what they know, but not in whose a point is.
   std::vector<int> mine_of(const std::vector<int>& jobs, bool is_shared) const {
-    const Rank& rank = store_.ranks().rank();
     const bool is_complete = unseen_points() == 0;
     std::vector<int> mine;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       const auto turn = is_complete ? i : static_cast<std::size_t>(jobs[i]);
-      const bool is_mine = !is_shared || static_cast<int>(turn % static_cast<std::size_t>(rank.count)) == rank.index;
-      if (is_mine && !order_->is_known(i)) mine.push_back(jobs[i]);
+      if ((!is_shared || store_.ranks().has_turn(turn)) && !order_->is_known(i)) mine.push_back(jobs[i]);
     }
     return mine;
   }

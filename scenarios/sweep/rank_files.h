@@ -24,6 +24,10 @@ class RankFiles {
   bool is_first() const { return rank_.index == 0; }
   bool has_several() const { return rank_.count > 1; }
   std::filesystem::path mine() const;
+  // Whether a piece of work that ranks do in turn is this one's.
+  bool has_turn(std::size_t turn) const {
+    return static_cast<int>(turn % static_cast<std::size_t>(rank_.count)) == rank_.index;
+  }
 
   // Returns what the others' files have had appended since the last call, including those of ranks of an earlier run
   // that had more; nothing without results. Throws what read_results() does.

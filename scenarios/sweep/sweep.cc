@@ -109,7 +109,7 @@ class SweepRun {
       throw;
     }
     if (results_) keep_what_others_have();
-    if (options_.rank.index > 0 && kept_.empty() && !has_lost_) fs::remove(results_->path());
+    if (!ranks_.is_first() && kept_.empty() && !has_lost_) fs::remove(results_->path());
   }
 
  private:
@@ -157,8 +157,7 @@ class SweepRun {
   std::vector<int> remaining_jobs() const {
     std::vector<int> jobs;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      const bool is_mine = static_cast<int>(i) % options_.rank.count == options_.rank.index;
-      if (is_mine && !known_.is_finished(i)) jobs.push_back(static_cast<int>(i));
+      if (ranks_.has_turn(i) && !known_.is_finished(i)) jobs.push_back(static_cast<int>(i));
     }
     return jobs;
   }
