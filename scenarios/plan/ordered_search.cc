@@ -15,10 +15,7 @@ double BestValues::bar() const {
 }
 
 OrderedSearch::OrderedSearch(std::vector<double> least, const std::vector<double>& known, std::size_t wanted)
-    : least_(std::move(least)), values_(least_.size()), best_(wanted), ahead_best_(wanted) {
-  for (const double value : known) best_.add(value);
-  ahead_best_ = best_;
-}
+    : least_(std::move(least)), values_(least_.size()), best_(wanted, known), ahead_best_(best_) {}
 
 void OrderedSearch::put(std::size_t index, double value) {
   if (values_[index]) return;

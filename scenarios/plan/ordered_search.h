@@ -12,7 +12,9 @@ namespace tandem {
 // The best ones of some values; less is better.
 class BestValues {
  public:
-  explicit BestValues(std::size_t wanted) : wanted_(wanted) {}
+  BestValues(std::size_t wanted, const std::vector<double>& values) : wanted_(wanted) {
+    for (const double value : values) add(value);
+  }
   void add(double value);
   // Returns what a further value must be below to be among them: infinity while there are fewer than wanted.
   double bar() const;

@@ -22,7 +22,7 @@
 namespace tandem {
 namespace {
 
-// End a search whose time is up, whole simulations that cost too much, quick ones of which no more are needed, and the
+// End a search whose time is up, whole simulations that cost too much, simulations of which no more are needed, and the
 // part of another rank than the first one, once that has ended.
 class TimeIsUp {};
 class WholeTakesTooLong {};
@@ -161,19 +161,7 @@ class PlanRun {
   }
 
   // The value that a point must be below to be among those that are wanted or, of whole simulations, to be the best.
-  double bar(bool is_whole) const {
-    BestValues best(is_whole ? 1 : options_.wanted);
-    for (const double value : known_values()) best.add(value);
-    return best.bar();
-  }
-
-  std::vector<double> known_values() const {
-    std::vector<double> values;
-    for (std::size_t i = 0; i < points_.size(); ++i) {
-      if (table_.sweep.points[i].state == PointState::done) values.push_back(table_.value(i));
-    }
-    return values;
-  }
+  double bar(bool is_whole) const { return BestValues(is_whole ? 1 : options_.wanted, table_.values()).bar(); }
 
   bool may_be_wanted(std::size_t place, bool is_whole, double bar) const {
     const PointState state = table_.sweep.points[place].state;
@@ -220,7 +208,7 @@ class PlanRun {
       indices_[static_cast<std::size_t>(job)] = least.size();
       least.push_back(table_.least(static_cast<std::size_t>(job)));
     }
-    order_.emplace(std::move(least), known_values(), options_.wanted);
+    order_.emplace(std::move(least), table_.values(), options_.wanted);
     for (const int job : jobs) {
       const auto place = static_cast<std::size_t>(job);
       if (const SweptPoint* point = store_.quick(place)) count(place, table_.value(*point));
@@ -291,21 +279,28 @@ class PlanRun {
       }
     };
     count_wholes();
+    if (next == jobs.size()) return;
     std::vector<int> left;
     for (std::size_t i = next; i < jobs.size(); ++i) {
       if (store_.whole(static_cast<std::size_t>(jobs[i])) == nullptr) left.push_back(jobs[i]);
     }
+    const auto go_on = [&] {
+      count_wholes();
+      if (next == jobs.size()) throw SearchIsDecided();
+    };
     const auto take = [&](std::size_t place, const std::string& line) {
       store_.add_whole(place, point_of_line(line, "a result", static_cast<int>(place)).point);
-      count_wholes();
+      go_on();
     };
-    const auto is_wanted = [this](int job) { return may_be_wanted(static_cast<std::size_t>(job), true, bar(true)); };
-    pool().run(left, true,
-               {.done = take,
-                .lost = [this](std::size_t place, const std::string& why) { lose(place, why); },
-                .tick = [this] { tick("whole simulations", simulated(), all_points()); },
-                .is_wanted = is_wanted});
-    count_wholes();  // what waited for one that is lost
+    const auto lose_job = [&](std::size_t place, const std::string& why) {
+      lose(place, why);
+      go_on();
+    };
+    const auto tell = [this] { tick("whole simulations", simulated(), all_points()); };
+    try {
+      pool().run(left, true, {.done = take, .lost = lose_job, .tick = tell, .is_wanted = [](int) { return true; }});
+    } catch (const SearchIsDecided&) {
+    }
   }
 
   // A point whose process ended may be better than all others, as far as its bound says.

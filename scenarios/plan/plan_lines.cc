@@ -4,7 +4,6 @@
 
 #include "reports/base/json_fields.h"
 #include "reports/sweep/sweep_json.h"
-#include "scenarios/sweep/results_file.h"
 
 namespace tandem {
 namespace {
@@ -56,8 +55,8 @@ std::string line_of_plan(const KeptOfPlan& kept) {
   return json.dump(-1, ' ', false, LineJson::error_handler_t::replace) + "\n";
 }
 
-std::optional<KeptOfPlan> kept_of_line(std::string_view line, const std::string& file) {
-  const JsonOrigin origin(file, line);
+std::optional<KeptOfPlan> kept_of_line(const LineOfPlan& line) {
+  const JsonOrigin origin(line.file, line.text, line.number);
   const LineJson json = origin.parse();
   Reading reading(json, origin);
   const JsonField& root = reading.root();

@@ -2,11 +2,12 @@
 // sweeps pass over.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "reports/plan/plan_table.h"
+#include "scenarios/sweep/results_file.h"
 
 namespace tandem {
 
@@ -27,6 +28,6 @@ struct KeptOfPlan {
 std::string line_of_plan(const KeptOfPlan& kept);
 // Returns nothing for a line of another format, which other states of Tandem have written. Throws InputError for a
 // broken one.
-std::optional<KeptOfPlan> kept_of_line(std::string_view line, const std::string& file);
+std::optional<KeptOfPlan> kept_of_line(const LineOfPlan& line);
 
 }  // namespace tandem

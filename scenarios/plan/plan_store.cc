@@ -52,8 +52,8 @@ void PlanStore::close() {
 
 void PlanStore::take(const StoredPoints& stored, bool is_old) {
   std::string lines;
-  for (const std::string& line : stored.of_plans) {
-    if (take_of_plan(line, is_old)) lines += line + "\n";
+  for (const LineOfPlan& line : stored.of_plans) {
+    if (take_of_plan(line, is_old)) lines += line.text + "\n";
   }
   if (copies_ && !lines.empty()) keep(lines);
   for (const StoredPoint& one : stored.points) take_quick(one, is_old);
@@ -71,8 +71,8 @@ void PlanStore::take_quick(const StoredPoint& stored, bool is_old) {
 }
 
 // Returns whether something is known now that was not.
-bool PlanStore::take_of_plan(const std::string& line, bool is_old) {
-  const std::optional<KeptOfPlan> kept = kept_of_line(line, ranks_.mine().string());
+bool PlanStore::take_of_plan(const LineOfPlan& line, bool is_old) {
+  const std::optional<KeptOfPlan> kept = kept_of_line(line);
   if (!kept) return false;
   if (kept->what == KeptOfPlan::What::variant)
     return variants_.try_emplace({kept->files, kept->point.values}, kept->point).second;
@@ -105,7 +105,7 @@ double PlanStore::given_up_after_s(std::size_t place) const {
 void PlanStore::add_seen(const std::string& lines) {
   keep(lines);
   for (std::size_t at = 0, end = 0; (end = lines.find('\n', at)) != std::string::npos; at = end + 1)
-    take_of_plan(lines.substr(at, end - at), false);
+    take_of_plan({lines.substr(at, end - at), "what was seen", 1}, false);
 }
 
 void PlanStore::add_quick(std::size_t place, const std::string& line) {

@@ -70,7 +70,7 @@ class PlanStore {
   }
   void take(const StoredPoints& stored, bool is_old);
   void take_quick(const StoredPoint& stored, bool is_old);
-  bool take_of_plan(const std::string& line, bool is_old);
+  bool take_of_plan(const LineOfPlan& line, bool is_old);
   void keep(const std::string& lines);
   void keep(std::size_t place, KeptOfPlan kept);
   SweepSpace::Values values_of(std::size_t place) const { return space_.values(points_[place]); }

@@ -101,7 +101,7 @@ StoredPoints ResultsReader::more() {
     if (++lines_ == 1) {
       check_head(line, file_, identity_);
     } else if (line.starts_with(kLineOfPlans)) {
-      stored.of_plans.emplace_back(line);
+      stored.of_plans.push_back({std::string(line), file_.string(), lines_});
     } else {
       stored.points.push_back(point_of_line(line, file_.string(), lines_));
     }

@@ -24,11 +24,18 @@ struct StoredPoint {
   std::string files;  // SweepSpace::files_hash()
 };
 
+// What a plan keeps beside results of points. It begins with kLineOfPlans, and sweeps pass it over.
+struct LineOfPlan {
+  std::string text;
+  std::string file;
+  int number = 0;  // in the file, from 1
+};
+
 struct StoredPoints {
   std::vector<StoredPoint> points;
-  std::vector<std::string> of_plans;  // lines that begin with kLineOfPlans, which sweeps pass over
-  std::uint64_t whole_bytes = 0;      // size of the complete lines
-  bool is_cut = false;                // the last line is incomplete
+  std::vector<LineOfPlan> of_plans;
+  std::uint64_t whole_bytes = 0;  // size of the complete lines
+  bool is_cut = false;            // the last line is incomplete
 };
 
 inline constexpr std::string_view kLineOfPlans = R"({"plan":)";

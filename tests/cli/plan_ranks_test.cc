@@ -40,10 +40,10 @@ class PlanOnRanks : public CommandOnRanks {
                                            "  where: [data * tensor * pipeline == devices]\n",
                                            batch));
   }
-  std::vector<nlohmann::json> kept_in(const std::string& file) const {
-    std::vector<nlohmann::json> lines;
+  std::vector<nlohmann::ordered_json> kept_in(const std::string& file) const {
+    std::vector<nlohmann::ordered_json> lines;
     std::istringstream text(read(file));
-    for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+    for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::ordered_json::parse(line));
     return lines;
   }
   // The points whose bounds a file has, each once.
@@ -144,6 +144,49 @@ TEST_F(PlanOnRanks, WhatARankLostInAnEarlierSearchIsDoneAgain) {
   const std::vector<Outcome> ranks = together(2, "plan small.yaml --results points.jsonl");
   be_rank(0, 1);
   EXPECT_EQ(ranks.at(0).out, tandem({"plan", "small.yaml"}).out);
+}
+
+TEST_F(PlanOnRanks, APointThatARankLosesIsKnownToBeLost) {
+  write_gpt();
+  ASSERT_EQ(tandem({"sweep", "small.yaml", "--results", "all.jsonl"}).exit_code, 0);
+  ASSERT_EQ(ranked(1, 2, {"plan", "small.yaml", "--results", "points.jsonl", "--wait", "0.1"}).exit_code, 0);
+  std::string text = read("points.jsonl.rank1");
+  const std::size_t line = text.find('\n') + 1, end = text.find('\n', line);
+  auto lost = nlohmann::ordered_json::parse(text.substr(line, end - line));
+  lost["point"]["state"] = "lost";
+  lost["point"]["problem"] = "its process was ended";
+  text.replace(line, end - line, lost.dump());
+  const std::string all = read("all.jsonl");
+  write("other", text + all.substr(all.find('\n') + 1));  // with its simulations
+  std::filesystem::remove(folder() / "points.jsonl.rank1");
+  be_rank(0, 2);
+  std::jthread other([&](const std::stop_token& stop) {
+    while (!stop.stop_requested() && lines_of("points.jsonl") <= kPoints / 2)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::filesystem::rename(folder() / "other", folder() / "points.jsonl.rank1");
+  });
+  const Outcome first = tandem({"plan", "small.yaml", "--results", "points.jsonl"});
+  EXPECT_EQ(first.exit_code, 5);
+  EXPECT_THAT(first.out, HasSubstr(", 1 lost with their processes"));
+}
+
+TEST_F(PlanOnRanks, AWholeSimulationThatTookTooLongIsNotTriedAgain) {
+  write_gpt();
+  const std::vector<std::string> question = {"plan", "small.yaml", "--results", "points.jsonl", "--json"};
+  EXPECT_FALSE(tandem(question).json().contains("stopped"));
+  std::string text;
+  for (nlohmann::ordered_json line : kept_in("points.jsonl")) {
+    if (line.value("kept", "") == "whole")
+      line = {{"plan", 1},
+              {"kept", "too long"},
+              {"seconds", 1e6},
+              {"point", {{"values", line["point"]["values"]}, {"state", "not run"}}}};
+    text += line.dump() + "\n";
+  }
+  write("points.jsonl", text);
+  const auto again = tandem(question).json();
+  EXPECT_THAT(again["stopped"].get<std::string>(), HasSubstr("because a whole simulation takes too long"));
+  EXPECT_FALSE(again["points"][again["best"][0].get<std::size_t>()]["whole"].get<bool>());
 }
 
 TEST_F(PlanOnRanks, ARankEndsOnceTheFirstOneHas) {

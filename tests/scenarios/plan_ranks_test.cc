@@ -22,6 +22,7 @@
 namespace tandem {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -170,7 +171,7 @@ TEST(PlanLines, AreReadAsTheyWereWritten) {
   const KeptOfPlan seen = seen_point();
   const std::string line = line_of_plan(seen);
   EXPECT_TRUE(line.starts_with(kLineOfPlans));
-  const auto read = kept_of_line(line, "a file");
+  const auto read = kept_of_line({line, "a file", 7});
   ASSERT_TRUE(read);
   EXPECT_EQ(read->what, KeptOfPlan::What::seen);
   EXPECT_EQ(read->planned.least_step_s, seen.planned.least_step_s);
@@ -180,16 +181,16 @@ TEST(PlanLines, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read->files, "abc");
   EXPECT_EQ(line_of_plan(*read), line);
   const KeptOfPlan long_one{.what = KeptOfPlan::What::too_long, .seconds = 30.5};
-  EXPECT_EQ(kept_of_line(line_of_plan(long_one), "a file")->seconds, 30.5);
+  EXPECT_EQ(kept_of_line({line_of_plan(long_one), "a file", 7})->seconds, 30.5);
 }
 
 TEST(PlanLines, OfAnotherFormatAreNotTaken) {
-  EXPECT_FALSE(kept_of_line(R"({"plan":999,"bounds":[1,2]})", "a file"));
+  EXPECT_FALSE(kept_of_line({R"({"plan":999,"bounds":[1,2]})", "a file", 7}));
   try {
-    kept_of_line(R"({"plan":1,"kept":"seen","point":{"values":{},"state":"not run"}})", "a file");
+    kept_of_line({R"({"plan":1,"kept":"seen","point":{"values":{},"state":"not run"}})", "a file", 7});
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("least_step_s"));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("a file:7"), HasSubstr("least_step_s")));
   }
 }
 
