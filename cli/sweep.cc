@@ -12,10 +12,10 @@
 #include "cli/base/output.h"
 #include "cli/base/phase.h"
 #include "cli/base/progress_line.h"
+#include "cli/base/ranks.h"
 #include "reports/sweep/sweep_json.h"
 #include "scenarios/sweep/sweep.h"
 #include "topologies/base/shown.h"
-#include "topologies/base/units.h"
 
 namespace tandem {
 namespace {
@@ -86,7 +86,7 @@ int exit_code_of(const SweepTable& table) {
   return kRunFailed;
 }
 
-int sweep_on_rank(const SweepFlags& flags, const Rank& rank) {
+int sweep(const SweepFlags& flags, const Rank& rank) {
   const bool is_first = rank.index == 0;
   const Output output(flags.common);
   if (is_first && !flags.csv.empty()) check_writable(flags.csv);
@@ -118,18 +118,6 @@ int sweep_on_rank(const SweepFlags& flags, const Rank& rank) {
   return exit_code_of(table);
 }
 
-// Ranks of one host read the same files, so the first of them reports for all what is wrong with these. The others end
-// without an error, because a launcher may kill all ranks as soon as one fails.
-int sweep(const SweepFlags& flags) {
-  const Rank rank = rank_of_process();
-  try {
-    return sweep_on_rank(flags, rank);
-  } catch (const InputError&) {
-    if (rank.on_host == 0) throw;
-    return kOk;
-  }
-}
-
 }  // namespace
 
 void add_sweep(CLI::App& app, Action& action) {
@@ -144,16 +132,16 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_option("--merge", flags->merge, "Take finished points from these files, too");
   command->add_option("-j,--jobs", flags->processes, "Points that run at the same time (default: one a processor)")
       ->check(CLI::Range(1, 4096));
-  command
-      ->add_option("--wait", flags->wait_s, "Seconds that the first of several ranks waits while no other one reports")
-      ->check(number_within(0, limits_of(Dimension::seconds).most));
+  add_wait_option(*command, flags->wait_s);
   command->add_option("--csv", flags->csv, "Write every point to this file, as CSV");
   command->add_flag("--all", flags->all, "Show every point, however many there are");
   command->add_flag("--dry-run", flags->dry_run,
                     "List the points with estimates of their CPU time and memory, without running them");
   add_common_options(*command, flags->common);
   add_page_option(*command, flags->common);
-  command->callback([flags, &action] { action = [flags] { return sweep(*flags); }; });
+  command->callback([flags, &action] {
+    action = [flags] { return on_this_rank([flags](const Rank& rank) { return sweep(*flags, rank); }); };
+  });
 }
 
 }  // namespace tandem

@@ -15,6 +15,7 @@
 #include "cli/base/output.h"
 #include "cli/base/phase.h"
 #include "cli/base/progress_line.h"
+#include "cli/base/ranks.h"
 #include "cli/job_form.h"
 #include "cli/plan/plan_scenario.h"
 #include "reports/plan/plan_json.h"
@@ -39,6 +40,7 @@ struct PlanFlags {
   int processes = 0;
   int wanted = 5;
   std::optional<double> within_s{};
+  double wait_s = 600;
   bool dry_run = false;
 };
 
@@ -95,6 +97,7 @@ void plan_what_ifs(const std::vector<WhatIf>& changes, const Scenario& scenario,
   options.wanted = 1;
   options.has_usual = false;
   options.results.clear();
+  options.rank = {};  // the first one, alone
   const auto plan = [&](const WhatIf& change, const Scenario& changed) {
     options.progress = progress_of(line.of_stages(fmt::format("{}, with {}", scenario.name, change.change)));
     PlanTable other = planned_points(changed, options);
@@ -111,10 +114,16 @@ PlanGoal goal_named(const std::string& name) {
   return PlanGoal::time;
 }
 
-int plan(const PlanFlags& flags) {
-  const Output output(flags.common);
-  if (!flags.scenario_file.empty()) check_writable(flags.scenario_file);
-  const ScenarioToPlan asked = scenario_to_plan(flags.question, flags.common);
+// Of several ranks, the first one prints the answer, and what there is to say.
+int plan(const PlanFlags& flags, const Rank& rank) {
+  if (rank.count > 1 && flags.results.empty() && !flags.dry_run)
+    refuse_option("--results", "is missing: ranks that search together share a file of results");
+  const bool is_first = rank.index == 0;
+  CommonOptions common = flags.common;
+  common.quiet = common.quiet || !is_first;
+  const Output output(common);
+  if (is_first && !flags.scenario_file.empty()) check_writable(flags.scenario_file);
+  const ScenarioToPlan asked = scenario_to_plan(flags.question, common);
   const Scenario& scenario = asked.scenario;
   PlanOptions options{.processes = flags.processes,
                       .within_s = flags.within_s,
@@ -122,27 +131,29 @@ int plan(const PlanFlags& flags) {
                       .goal = goal_named(flags.goal),
                       .has_usual = asked.has_own_strategy,
                       .results = flags.results,
-                      .progress = {},
-                      .note = [](const std::string& text) { std::cerr << "tandem: " << shown_output(text) << '\n'; }};
+                      .rank = rank,
+                      .wait_s = flags.wait_s};
+  if (is_first) options.note = [](const std::string& text) { std::cerr << "tandem: " << shown_output(text) << '\n'; };
   PlanTable table = planned_points(scenario, options);
   check_goal(options.goal, scenario, table.sweep.fields);
   const std::vector<WhatIf> changes = what_ifs(flags.what_if, scenario);
   if (flags.dry_run) {
-    output.write_text(space_text(scenario) + fmt::format("# {} points\n", table.sweep.points.size()));
+    if (is_first) output.write_text(space_text(scenario) + fmt::format("# {} points\n", table.sweep.points.size()));
     return kOk;
   }
-  ProgressLine line(flags.common);
+  ProgressLine line(common);
   options.progress = progress_of(line.of_stages(scenario.name));
   try {
     const Phase phase("plan " + scenario.name);
     run_plan(scenario, options, table);
-    plan_what_ifs(changes, scenario, options, line, table);
+    if (is_first) plan_what_ifs(changes, scenario, options, line, table);
   } catch (...) {
     line.finish();
-    if (!table.ranking().empty()) print_plan(output, table);
+    if (is_first && !table.ranking().empty()) print_plan(output, table);
     throw;
   }
   line.finish();
+  if (!is_first) return kOk;
   print_plan(output, table);
   write_best(flags, asked, table);
   return table.ranking().empty() || table.sweep.count(PointState::lost) > 0 ? kRunFailed : kOk;
@@ -191,13 +202,16 @@ void add_plan(CLI::App& app, Action& action) {
   CLI::Option* file =
       command->add_option("--scenario", flags->scenario_file, "Write the scenario of the best point to this file");
   add_format_option(*command, flags->format, "What that file is: a scenario, or a job of another program")->needs(file);
-  command->add_option("--results", flags->results, "Keep simulated points in this file, and begin with those in it");
+  command->add_option("--results", flags->results, "Keep what is known of points in this file, and begin with that");
+  add_wait_option(*command, flags->wait_s);
   command->add_option("-j,--jobs", flags->processes, "Processes that search (default: one a processor)")
       ->check(CLI::Range(1, 4096));
   command->add_flag("--dry-run", flags->dry_run, "Show the space, without searching it");
   add_common_options(*command, flags->common);
   add_page_option(*command, flags->common);
-  command->callback([flags, &action] { action = [flags] { return plan(*flags); }; });
+  command->callback([flags, &action] {
+    action = [flags] { return on_this_rank([flags](const Rank& rank) { return plan(*flags, rank); }); };
+  });
 }
 
 }  // namespace tandem

@@ -36,6 +36,14 @@ double PlanTable::value(std::size_t place) const {
   return value(sweep.points[place]);
 }
 
+std::vector<double> PlanTable::values() const {
+  std::vector<double> values;
+  for (const SweptPoint& point : sweep.points) {
+    if (point.state == PointState::done) values.push_back(value(point));
+  }
+  return values;
+}
+
 double PlanTable::least(std::size_t place) const {
   const SweptPoint& point = sweep.points[place];
   const PlannedPoint& known = planned[place];

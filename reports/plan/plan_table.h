@@ -64,6 +64,7 @@ struct PlanTable {
   // What the goal makes least of: seconds, money or joules for a unit. Infinite for points that have not run.
   double value(std::size_t place) const;
   double value(const SweptPoint& point) const;
+  std::vector<double> values() const;  // of the points that are done
   // No run of this point has a smaller one. Infinite for those that cannot run.
   double least(std::size_t place) const;
   // Returns the points that are done, the best first.

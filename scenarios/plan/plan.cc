@@ -10,22 +10,24 @@
 #include <numeric>
 
 #include "engine/engine_info.h"
-#include "scenarios/plan/hand_changes.h"
+#include "scenarios/plan/ordered_search.h"
+#include "scenarios/plan/plan_store.h"
+#include "scenarios/plan/point_pool.h"
 #include "scenarios/plan/seen_points.h"
+#include "scenarios/plan/usual_comparison.h"
 #include "scenarios/run/runner.h"
-#include "scenarios/sweep/point_runner.h"
 #include "scenarios/sweep/process_pool.h"
-#include "scenarios/sweep/results_file.h"
 #include "scenarios/sweep/sweep_space.h"
 
 namespace tandem {
 namespace {
 
-namespace fs = std::filesystem;
-
-// End a search whose time is up, and the whole simulations of points that cost too much.
+// End a search whose time is up, whole simulations that cost too much, simulations of which no more are needed, and the
+// part of another rank than the first one, once that has ended.
 class TimeIsUp {};
 class WholeTakesTooLong {};
+class SearchIsDecided {};
+class FirstRankHasEnded {};
 
 constexpr double kWhole_s = 30;  // whole simulations may take so long, or as long as the search before them
 
@@ -37,134 +39,133 @@ const Scenario& with_space(const Scenario& scenario) {
       "engine.name", fmt::format("engine '{}' measures; a plan needs one that predicts, such as sim", engine.name))});
 }
 
-// One call of run_plan().
+// One call of run_plan(). Several ranks look at different points, which all of them then know; they simulate points of
+// one list in turn, as long as these are wanted; what is left, the first one does.
 class PlanRun {
  public:
   PlanRun(const Scenario& scenario, const PlanOptions& options, PlanTable& table)
       : options_(options),
         table_(table),
-        base_(scenario),
         space_(scenario),
         points_(space_.points()),
         topology_(topology_for(scenario)),
-        processes_(options.processes > 0 ? options.processes : usable_processors()) {
-    for (const SweepSpace::Point& point : points_) files_.push_back(space_.files_hash(point));
-  }
+        processes_(options.processes > 0 ? options.processes : usable_processors()),
+        store_(space_, points_, options.results, options.rank,
+               {.seen = [this](std::size_t place, const KeptOfPlan& seen) { put(place, seen); },
+                .simulated = [this](std::size_t place, const SweptPoint& point) { count(place, table_.value(point)); },
+                .lost = [this](std::size_t place, const std::string& why) { lose(place, why); }}) {}
 
   void run() {
     try {
-      open_results();
+      store_.open([this] { tick("bounds", 0, 1); }, options_.note);
       see_points();
       search();
-      state_losses();
-      if (!has_seen_all()) throw TimeIsUp();
-      if (options_.has_usual) compare_with_usual();
+      if (store_.ranks().is_first()) {
+        state_losses();
+        if (unseen_points() > 0) throw TimeIsUp();
+        if (options_.has_usual) compare_with_usual();
+      }
     } catch (const TimeIsUp&) {
+      store_.hear();
+      show_what_is_known();
       table_.stopped = fmt::format("the time is up ({:g} s)", *options_.within_s);
+    } catch (const FirstRankHasEnded&) {
+    } catch (const RanksAreSilent&) {
+      show_what_is_known();
+      if (store_.ranks().is_first()) throw;  // which speaks for all of them
+    } catch (...) {
+      show_what_is_known();
+      throw;
     }
+    store_.close();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Points that an earlier search or sweep has simulated quickly.
-  void open_results() {
-    if (options_.results.empty()) return;
-    results_ = std::make_unique<ResultsFile>(options_.results, SweepIdentity{base_.name, base_.hash},
-                                             ResultsFile::kPatience, [this] { tick("bounds", 0, 1); });
-    if (results_->stored().is_cut && options_.note)
-      options_.note(fmt::format("{}: the last line was cut; its point runs again", results_->path().string()));
-    std::map<std::string, std::size_t> places;
-    for (std::size_t i = 0; i < points_.size(); ++i) places[key_of(table_.sweep.points[i], files_[i])] = i;
-    for (const StoredPoint& stored : results_->stored().points) {
-      const auto found = places.find(key_of(stored.point, stored.files));
-      if (found != places.end() && stored.point.state == PointState::done) stored_[found->second] = stored.point;
+  void see_points() {
+    const Rank& rank = store_.ranks().rank();
+    std::vector<PointGroup> groups = groups_of_rank(groups_of(space_, points_), rank.index, rank.count);
+    for (PointGroup& group : groups) std::erase_if(group, [this](std::size_t place) { return !is_unseen(place); });
+    groups = groups_for_processes(groups, processes_);
+    if (!groups.empty()) see(groups);
+    if (store_.ranks().has_several()) {
+      const auto unseen = [this] {
+        hear_of_bounds();
+        return has_time_to_see() ? unseen_points() : 0;
+      };
+      wait_for_ranks(options_.wait_s, unseen, "plan");
     }
   }
 
-  static std::string key_of(const SweptPoint& point, const std::string& files) {
-    std::string key = files;
-    for (const auto& [field, value] : point.values) key += fmt::format("\n{}={}", field, value);
-    return key;
-  }
-
-  void see_points() {
-    const std::vector<PointGroup> groups = groups_of(space_, points_, processes_);
-    GroupViewer viewer(space_, points_, groups, topology_);
+  void see(const std::vector<PointGroup>& groups) {
+    GroupViewer viewer(space_, points_, store_.files(), groups, topology_);
     std::vector<int> jobs(groups.size());
     std::iota(jobs.begin(), jobs.end(), 0);
-    int seen = 0;
-    const auto take = [&](int group, const std::string& text) {
-      for (SeenPoint& one : seen_from(text, groups[static_cast<std::size_t>(group)])) put(std::move(one));
-      seen += static_cast<int>(groups[static_cast<std::size_t>(group)].size());
-    };
-    const auto lose = [&](int group, const std::string& why) {
-      for (const std::size_t place : groups[static_cast<std::size_t>(group)]) lost_[place] = why;
+    const auto take = [this](int, const std::string& lines) { store_.add_seen(lines); };
+    const auto lose_group = [&](int group, const std::string& why) {
+      for (const std::size_t place : groups[static_cast<std::size_t>(group)]) {
+        lose(place, why);
+        store_.lose(place, why, true);
+      }
     };
     ProcessPool pool(std::min(processes_, static_cast<int>(jobs.size())),
                      [&](int group) { return viewer.text(group); });
-    // With a limit, half of the time is for simulations.
-    const auto has_time = [this](int) { return !options_.within_s || passed_s() < *options_.within_s / 2; };
     pool.run(jobs, {.done = take,
-                    .lost = lose,
-                    .tick = [&] { tick("bounds", seen, static_cast<int>(points_.size())); },
-                    .is_wanted = has_time});
-    for (const auto& [place, point] : stored_) {
-      if (table_.sweep.points[place].state != PointState::does_not_fit) set(place, point, false);
-    }
+                    .lost = lose_group,
+                    .tick = [this] { hear_of_bounds(); },
+                    .is_wanted = [this](int) { return has_time_to_see(); }});
   }
 
-  void put(SeenPoint one) {
-    SweptPoint& point = table_.sweep.points[one.place];
-    one.point.values = std::move(point.values);
-    point = std::move(one.point);
-    table_.planned[one.place] = one.planned;
+  // With a limit, half of the time is for simulations.
+  bool has_time_to_see() const { return !options_.within_s || passed_s() < *options_.within_s / 2; }
+
+  bool is_unseen(std::size_t place) const {
+    return table_.sweep.points[place].state == PointState::not_run && table_.planned[place].units <= 0 &&
+           !lost_.contains(place);
+  }
+
+  std::size_t unseen_points() const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < points_.size(); ++i) count += is_unseen(i) ? 1 : 0;
+    return count;
+  }
+
+  void put(std::size_t place, const KeptOfPlan& seen) {
+    set(place, seen.point, false);
+    table_.planned[place] = seen.planned;
   }
 
   void set(std::size_t place, SweptPoint point, bool is_whole) {
-    point.values = table_.sweep.points[place].values;
+    point.values = std::move(table_.sweep.points[place].values);
     table_.sweep.points[place] = std::move(point);
     table_.planned[place].is_whole = is_whole;
   }
 
-  // Simulates, in the order of their least values, points that may be among the best, quickly; then those that may be
-  // the best one, as a whole; and again where these are not as good as they looked.
-  void search() {
-    while (true) {
-      if (const std::vector<int> jobs = candidates(false); !jobs.empty()) {
-        simulate(jobs, false);
-      } else if (const std::vector<int> whole = candidates(true); whole.empty() || !simulate_whole(whole)) {
-        return;
-      }
-    }
+  void lose(std::size_t place, const std::string& why) {
+    lost_[place] = why;
+    count(place, std::numeric_limits<double>::infinity());
   }
 
-  // Returns false where that takes too long.
-  bool simulate_whole(const std::vector<int>& jobs) {
-    whole_until_s_ = passed_s() + std::max(kWhole_s, passed_s());
-    try {
-      simulate(jobs, true);
-      whole_until_s_.reset();
-      return true;
-    } catch (const WholeTakesTooLong&) {
-      table_.stopped = fmt::format(
-          "simulated quickly, because a whole simulation takes too long: `tandem run` may differ by up to {:g} %",
-          100 * kQuickError);
-      whole_until_s_.reset();
-      return false;
+  // Simulates, in the order of their least values, points that may be among the best, quickly; then those that may be
+  // the best one, as a whole; and again where these are not as good as they looked. Ranks share the first of these.
+  void search() {
+    std::vector<int> jobs = candidates(false);
+    simulate_quickly(jobs, store_.ranks().has_several());
+    while (store_.ranks().is_first()) {
+      jobs = candidates(true);
+      if (jobs.empty() || !simulate_whole(jobs)) return;
+      jobs = candidates(false);
+      simulate_quickly(jobs, false);
     }
   }
 
   // The value that a point must be below to be among those that are wanted or, of whole simulations, to be the best.
-  double bar(bool is_whole) const {
-    const std::vector<std::size_t> ranks = table_.ranking();
-    const std::size_t wanted = is_whole ? 1 : options_.wanted;
-    return ranks.size() < wanted ? std::numeric_limits<double>::infinity() : table_.value(ranks[wanted - 1]);
-  }
+  double bar(bool is_whole) const { return BestValues(is_whole ? 1 : options_.wanted, table_.values()).bar(); }
 
   bool may_be_wanted(std::size_t place, bool is_whole, double bar) const {
     const PointState state = table_.sweep.points[place].state;
-    if (table_.planned[place].units <= 0) return false;  // not seen
+    if (table_.planned[place].units <= 0 || lost_.contains(place)) return false;
     if (is_whole) return state == PointState::done && !table_.planned[place].is_whole && table_.least(place) <= bar;
     return state == PointState::not_run && table_.least(place) < bar;
   }
@@ -173,35 +174,133 @@ class PlanRun {
     const double limit = bar(is_whole);
     std::vector<int> jobs;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      if (!lost_.contains(i) && may_be_wanted(i, is_whole, limit)) jobs.push_back(static_cast<int>(i));
+      if (may_be_wanted(i, is_whole, limit)) jobs.push_back(static_cast<int>(i));
     }
     std::ranges::stable_sort(jobs, {}, [this](int job) { return table_.least(static_cast<std::size_t>(job)); });
     return jobs;
   }
 
-  void simulate(const std::vector<int>& jobs, bool is_whole) {
-    const char* stage = is_whole ? "whole simulations" : "quick simulations";
-    std::vector<int> large;
-    double limit = bar(is_whole);
-    const auto run_on = [&](const std::vector<int>& some, int processes) {
-      PointRunner runner(space_, points_, files_, topology_, 1.0 / processes);
-      ProcessPool pool(std::min(processes, static_cast<int>(some.size())),
-                       [&](int job) { return runner.line(job, is_whole); });
-      const auto take = [&](int job, const std::string& line) {
-        if (line.empty()) return large.push_back(job);
-        take_line(static_cast<std::size_t>(job), line, is_whole);
-        limit = bar(is_whole);
-      };
-      const auto lose = [&](int job, const std::string& why) { lost_[static_cast<std::size_t>(job)] = why; };
-      pool.run(some,
-               {.done = take,
-                .lost = lose,
-                .tick = [&] { tick(stage, static_cast<int>(table_.simulated()), static_cast<int>(points_.size())); },
-                .is_wanted = [&](int job) { return may_be_wanted(static_cast<std::size_t>(job), is_whole, limit); }});
+  void simulate_quickly(const std::vector<int>& jobs, bool is_shared) {
+    begin_order(jobs);
+    try {
+      if (order_->is_decided()) throw SearchIsDecided();
+      run_in_order(mine_of(jobs, is_shared));
+      if (is_shared && store_.ranks().is_first()) {
+        const auto missing = [this] {
+          hear_of_order();
+          return order_->missing();
+        };
+        wait_for_ranks(options_.wait_s, missing, "plan");
+      }
+    } catch (const SearchIsDecided&) {
+    }
+    for (std::size_t i = 0; i < order_->counted(); ++i) {
+      const auto place = static_cast<std::size_t>(jobs[i]);
+      if (const SweptPoint* point = store_.quick(place)) set(place, *point, false);
+    }
+    order_.reset();
+  }
+
+  void begin_order(const std::vector<int>& jobs) {
+    std::vector<double> least;
+    indices_.clear();
+    for (const int job : jobs) {
+      indices_[static_cast<std::size_t>(job)] = least.size();
+      least.push_back(table_.least(static_cast<std::size_t>(job)));
+    }
+    order_.emplace(std::move(least), table_.values(), options_.wanted);
+    for (const int job : jobs) {
+      const auto place = static_cast<std::size_t>(job);
+      if (const SweptPoint* point = store_.quick(place)) count(place, table_.value(*point));
+    }
+  }
+
+  // Every n-th of the jobs that nobody has done. Where the time was up before all bounds were known, ranks may differ
+  // in what they know, but not in whose a point is.
+  std::vector<int> mine_of(const std::vector<int>& jobs, bool is_shared) const {
+    const bool is_complete = unseen_points() == 0;
+    std::vector<int> mine;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const auto turn = is_complete ? i : static_cast<std::size_t>(jobs[i]);
+      if ((!is_shared || store_.ranks().has_turn(turn)) && !order_->is_known(i)) mine.push_back(jobs[i]);
+    }
+    return mine;
+  }
+
+  void run_in_order(const std::vector<int>& jobs) {
+    const auto take = [this](std::size_t place, const std::string& line) {
+      store_.add_quick(place, line);
+      if (order_->is_decided()) throw SearchIsDecided();
     };
-    run_on(jobs, processes_);
-    if (const std::vector<int> alone = std::exchange(large, {}); !alone.empty()) run_on(alone, 1);
-    for (const int job : large) lost_[static_cast<std::size_t>(job)] = "this machine is too small for it";
+    const auto is_wanted = [this](int job) { return order_->is_wanted(indices_.at(static_cast<std::size_t>(job))); };
+    const auto lose_job = [this](std::size_t place, const std::string& why) {
+      store_.lose(place, why, false);
+      lose(place, why);
+    };
+    pool().run(jobs, false,
+               {.done = take, .lost = lose_job, .tick = [this] { hear_of_order(); }, .is_wanted = is_wanted});
+  }
+
+  // Takes the value of a point that is simulated now.
+  void count(std::size_t place, double value) {
+    if (!order_) return;
+    if (const auto index = indices_.find(place); index != indices_.end()) order_->put(index->second, value);
+  }
+
+  // Returns false where that takes too long, or took too long in an earlier search.
+  bool simulate_whole(const std::vector<int>& jobs) {
+    const auto first = static_cast<std::size_t>(jobs.front());
+    const double most_s = std::max(kWhole_s, passed_s());
+    std::size_t next = 0;  // of the jobs, whose results count in their order
+    try {
+      if (store_.whole(first) == nullptr && store_.given_up_after_s(first) >= most_s) throw WholeTakesTooLong();
+      whole_until_s_ = passed_s() + most_s;
+      run_wholes(jobs, next);
+      whole_until_s_.reset();
+      return true;
+    } catch (const WholeTakesTooLong&) {
+      if (whole_until_s_ && next == 0) store_.add_given_up(first, most_s);
+      table_.stopped = fmt::format(
+          "simulated quickly, because a whole simulation takes too long: `tandem run` may differ by up to {:g} %",
+          100 * kQuickError);
+      whole_until_s_.reset();
+      return false;
+    }
+  }
+
+  void run_wholes(const std::vector<int>& jobs, std::size_t& next) {
+    const auto count_wholes = [&] {
+      for (; next < jobs.size(); ++next) {
+        const auto place = static_cast<std::size_t>(jobs[next]);
+        if (!may_be_wanted(place, true, bar(true))) continue;
+        const SweptPoint* point = store_.whole(place);
+        if (point == nullptr) return;
+        set(place, *point, true);
+      }
+    };
+    count_wholes();
+    if (next == jobs.size()) return;
+    std::vector<int> left;
+    for (std::size_t i = next; i < jobs.size(); ++i) {
+      if (store_.whole(static_cast<std::size_t>(jobs[i])) == nullptr) left.push_back(jobs[i]);
+    }
+    const auto go_on = [&] {
+      count_wholes();
+      if (next == jobs.size()) throw SearchIsDecided();
+    };
+    const auto take = [&](std::size_t place, const std::string& line) {
+      store_.add_whole(place, point_of_line(line, "a result", static_cast<int>(place)).point);
+      go_on();
+    };
+    const auto lose_job = [&](std::size_t place, const std::string& why) {
+      lose(place, why);
+      go_on();
+    };
+    const auto tell = [this] { tick("whole simulations", simulated(), all_points()); };
+    try {
+      pool().run(left, true, {.done = take, .lost = lose_job, .tick = tell, .is_wanted = [](int) { return true; }});
+    } catch (const SearchIsDecided&) {
+    }
   }
 
   // A point whose process ended may be better than all others, as far as its bound says.
@@ -217,99 +316,41 @@ class PlanRun {
     }
   }
 
-  // Whether something is known of each point. With a limit there may be no time for that.
-  bool has_seen_all() const {
+  // Also what nobody would have simulated yet who does one point after the other.
+  void show_what_is_known() {
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      if (table_.sweep.points[i].state == PointState::not_run && table_.planned[i].units <= 0) return false;
+      const SweptPoint* point = store_.quick(i);
+      if (point != nullptr && table_.sweep.points[i].state == PointState::not_run && table_.planned[i].units > 0)
+        set(i, *point, false);
     }
-    return true;
   }
 
   // The search has ended by then: if the time is up, only these comparisons are left out.
   void compare_with_usual() {
     try {
-      run_usual();
+      UsualComparison(space_, points_, store_, topology_, processes_, [this] {
+        tick("the scenario as it is", 0, 1);
+      }).run(table_);
     } catch (const TimeIsUp&) {
       if (options_.note) options_.note("the time is up before all comparisons with the scenario as it is");
     }
   }
 
-  // The scenario as it is, for comparison.
-  void run_usual() {
-    run_variants({{}}, [this](std::size_t, SweptPoint point) { table_.usual = std::move(point); });
-    const std::vector<std::size_t> ranks = table_.ranking();
-    if (is_within_memory(table_.usual) && !ranks.empty()) change_by_hand(ranks.front());
+  PointPool pool() const { return {space_, points_, store_.files(), topology_, processes_}; }
+  int all_points() const { return static_cast<int>(points_.size()); }
+  int simulated() const { return static_cast<int>(table_.simulated()); }
+
+  void hear(const char* stage, int done) {
+    tick(stage, done, all_points());
+    if (store_.is_over()) throw FirstRankHasEnded();
+    store_.hear();
   }
 
-  // Changes the scenario as it is into the best one, field by field, and those together that mean nothing alone.
-  void change_by_hand(std::size_t best) {
-    const std::vector<ChangedFields> single = differences_of(space_, points_[best]);
-    ChangedFields together;
-    const auto take = [&](const ChangedFields& fields, SweptPoint point) {
-      if (table_.value(point) == table_.value(table_.usual)) return;  // it was so already
-      if (fields.size() == 1 && point.state == PointState::failed) return together.push_back(fields.front());
-      table_.by_hand.push_back(hand_change(best, fields, within_memory(std::move(point))));
-    };
-    run_variants(
-        single, [&](std::size_t i, SweptPoint point) { take(single[i], std::move(point)); }, best);
-    std::ranges::sort(together);
-    if (together.size() < 2 || together.size() == single.size()) return;
-    run_variants(
-        {together}, [&](std::size_t, SweptPoint point) { take(together, std::move(point)); }, best);
-  }
+  void hear_of_bounds() { hear("bounds", all_points() - static_cast<int>(unseen_points())); }
 
-  HandChange hand_change(std::size_t best, const ChangedFields& fields, SweptPoint point) const {
-    HandChange change{.fields = {}, .point = std::move(point)};
-    for (const std::size_t field : fields) {
-      const auto& [name, value] = table_.sweep.points[best].values[field];
-      change.fields.push_back({.field = name, .from = value_as_it_is(space_, field), .to = value});
-    }
-    return change;
-  }
-
-  static bool is_within_memory(const SweptPoint& point) {
-    return point.state == PointState::done && (!point.memory || point.memory->is_within());
-  }
-
-  // A run may need slightly more memory than there is, as no point of the table does.
-  static SweptPoint within_memory(SweptPoint point) {
-    if (point.state != PointState::done || is_within_memory(point)) return point;
-    point.state = PointState::does_not_fit;
-    point.problem = memory_text(*point.memory);
-    return point;
-  }
-
-  // Simulates the scenario with some values of a point at a time.
-  void run_variants(const std::vector<ChangedFields>& variants,
-                    const std::function<void(std::size_t variant, SweptPoint point)>& take, std::size_t place = 0) {
-    const int processes = std::min(processes_, static_cast<int>(variants.size()));
-    if (processes == 0) return;
-    PointRunner runner(space_, points_, files_, topology_, 1.0 / processes);
-    const auto make = [&](int variant, SharedParts& parts) {
-      const ChangedFields& fields = variants[static_cast<std::size_t>(variant)];
-      return fields.empty() ? base_ : space_.variant(points_[place], fields, parts);
-    };
-    ProcessPool pool(processes, [&](int variant) {
-      return runner.line_of_other([&](SharedParts& parts) { return make(variant, parts); });
-    });
-    std::vector<int> jobs(variants.size());
-    std::iota(jobs.begin(), jobs.end(), 0);
-    std::map<int, SweptPoint> points;
-    pool.run(jobs,
-             {.done = [&](int job, const std::string& line) { points[job] = point_of_line(line, "a result", 0).point; },
-              .lost = [](int, const std::string&) {},
-              .tick = [this] { tick("the scenario as it is", 0, 1); }});
-    for (auto& [job, point] : points) take(static_cast<std::size_t>(job), std::move(point));
-  }
-
-  void take_line(std::size_t place, const std::string& line, bool is_whole) {
-    const SweptPoint point = point_of_line(line, "a result", static_cast<int>(place)).point;
-    if (point.state == PointState::lost) {
-      lost_[place] = point.problem;
-      return;
-    }
-    set(place, point, is_whole);
-    if (results_ && !is_whole) results_->add(line);
+  void hear_of_order() {
+    hear("quick simulations", simulated() + static_cast<int>(order_->counted()));
+    if (order_->is_decided()) throw SearchIsDecided();
   }
 
   void tick(const char* stage, int done, int of) {
@@ -322,17 +363,16 @@ class PlanRun {
 
   const PlanOptions& options_;
   PlanTable& table_;
-  const Scenario& base_;
   SweepSpace space_;
   std::vector<SweepSpace::Point> points_;
-  std::vector<std::string> files_;  // hashes
   std::shared_ptr<const Topology> topology_;
   int processes_;
-  std::unique_ptr<ResultsFile> results_;
-  std::map<std::size_t, SweptPoint> stored_;
-  std::map<std::size_t, std::string> lost_;  // points whose process ended, and why
+  std::map<std::size_t, std::string> lost_;       // points whose process ended, and why
+  std::optional<OrderedSearch> order_{};          // of the quick simulations under way
+  std::map<std::size_t, std::size_t> indices_{};  // in these, by place
   Clock::time_point began_ = Clock::now();
   std::optional<double> whole_until_s_{};  // seconds from then on
+  PlanStore store_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Looks at the points of a space in child processes: PointBounds for groups of points whose passes are alike, so that
-// each process simulates few of these.
+// each process simulates few of these, and each of several ranks others.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "reports/plan/plan_table.h"
 #include "scenarios/plan/point_bounds.h"
 #include "scenarios/sweep/sweep_space.h"
 
@@ -15,31 +14,33 @@ namespace tandem {
 
 using PointGroup = std::vector<std::size_t>;  // places
 
-// Returns groups of all points, enough of them for so many processes.
-std::vector<PointGroup> groups_of(const SweepSpace& space, const std::vector<SweepSpace::Point>& points, int processes);
+// Returns groups of all points; of those in different groups, passes differ.
+std::vector<PointGroup> groups_of(const SweepSpace& space, const std::vector<SweepSpace::Point>& points);
 
-struct SeenPoint {
-  std::size_t place = 0;
-  SweptPoint point{};  // without its values
-  PlannedPoint planned{};
-};
+// Returns the groups of a rank: equally many points for each rank, as far as groups are not divided. One is divided
+// where that leaves some rank with little.
+std::vector<PointGroup> groups_of_rank(std::vector<PointGroup> groups, int rank, int ranks);
+
+// Divides groups, so that there are enough of them for so many processes.
+std::vector<PointGroup> groups_for_processes(const std::vector<PointGroup>& groups, int processes);
 
 class GroupViewer {
  public:
-  // All must outlive this.
+  // All must outlive this. `files` are hashes of the points' files.
   GroupViewer(const SweepSpace& space, const std::vector<SweepSpace::Point>& points,
-              const std::vector<PointGroup>& groups, std::shared_ptr<const Topology> topology)
-      : points_(points), groups_(groups), bounds_(space, std::move(topology)) {}
+              const std::vector<std::string>& files, const std::vector<PointGroup>& groups,
+              std::shared_ptr<const Topology> topology)
+      : space_(space), points_(points), files_(files), groups_(groups), bounds_(space, std::move(topology)) {}
 
-  // Looks at the points of a group, and returns what it saw as a text for seen_from().
+  // Looks at the points of a group, and returns a line of a results file (plan_lines.h) for each.
   std::string text(int group);
 
  private:
+  const SweepSpace& space_;
   const std::vector<SweepSpace::Point>& points_;
+  const std::vector<std::string>& files_;
   const std::vector<PointGroup>& groups_;
   PointBounds bounds_;
 };
-
-std::vector<SeenPoint> seen_from(const std::string& text, const PointGroup& group);
 
 }  // namespace tandem

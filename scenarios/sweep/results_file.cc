@@ -58,8 +58,9 @@ void check_head(std::string_view line, const fs::path& file, const SweepIdentity
   }
 }
 
-std::string contents_of(const fs::path& file) {
+std::string contents_of(const fs::path& file, std::uint64_t from) {
   std::ifstream in(file, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(from));
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -83,27 +84,33 @@ StoredPoint point_of_line(std::string_view line, const std::string& file, int nu
 }
 
 StoredPoints read_results(const fs::path& file, const SweepIdentity& identity) {
+  return ResultsReader(file, identity).more();
+}
+
+StoredPoints ResultsReader::more() {
   StoredPoints stored;
-  std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored)) return stored;
-  const std::string text = contents_of(file);
-  int number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = text.find('\n', at);
-    if (end == std::string::npos) {
-      if (number == 0 && !head_of(identity).starts_with(text)) check_head(text, file, identity);
-      stored.is_cut = true;
-      break;
-    }
+  struct stat status {};
+  if (stat(file_.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return stored;
+  if (status.st_ino != file_id_ || static_cast<std::uint64_t>(status.st_size) < whole_bytes_) whole_bytes_ = 0;
+  if (whole_bytes_ == 0) lines_ = 0;
+  file_id_ = status.st_ino;
+  const std::string text = contents_of(file_, whole_bytes_);
+  std::size_t at = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', at)) {
     const std::string_view line(text.data() + at, end - at);
-    if (++number == 1) {
-      check_head(line, file, identity);
+    if (++lines_ == 1) {
+      check_head(line, file_, identity_);
+    } else if (line.starts_with(kLineOfPlans)) {
+      stored.of_plans.push_back({std::string(line), file_.string(), lines_});
     } else {
-      stored.points.push_back(point_of_line(line, file.string(), number));
+      stored.points.push_back(point_of_line(line, file_.string(), lines_));
     }
     at = end + 1;
-    stored.whole_bytes = at;
   }
+  if (lines_ == 0 && !head_of(identity_).starts_with(text)) check_head(text, file_, identity_);
+  stored.is_cut = at < text.size();
+  whole_bytes_ += at;
+  stored.whole_bytes = whole_bytes_;
   return stored;
 }
 

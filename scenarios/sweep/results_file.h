@@ -24,11 +24,21 @@ struct StoredPoint {
   std::string files;  // SweepSpace::files_hash()
 };
 
+// What a plan keeps beside results of points. It begins with kLineOfPlans, and sweeps pass it over.
+struct LineOfPlan {
+  std::string text;
+  std::string file;
+  int number = 0;  // in the file, from 1
+};
+
 struct StoredPoints {
   std::vector<StoredPoint> points;
+  std::vector<LineOfPlan> of_plans;
   std::uint64_t whole_bytes = 0;  // size of the complete lines
   bool is_cut = false;            // the last line is incomplete
 };
+
+inline constexpr std::string_view kLineOfPlans = R"({"plan":)";
 
 std::string line_of(const SweptPoint& point, const std::string& files_hash);
 StoredPoint point_of_line(std::string_view line, const std::string& file, int number);  // throws InputError
@@ -36,6 +46,22 @@ StoredPoint point_of_line(std::string_view line, const std::string& file, int nu
 // Reads the points of a file; none if it does not exist or does not have a complete first line. Throws InputError for a
 // file of another kind, or of another scenario or version, and for a broken line before the last one.
 StoredPoints read_results(const std::filesystem::path& file, const SweepIdentity& identity);
+
+// Reads a file to which another process may be writing.
+class ResultsReader {
+ public:
+  ResultsReader(std::filesystem::path file, SweepIdentity identity)
+      : file_(std::move(file)), identity_(std::move(identity)) {}
+  // Returns what has been appended since the last call, or everything if the file is another one by now. Throws what
+  // read_results() does.
+  StoredPoints more();
+
+ private:
+  std::filesystem::path file_;
+  SweepIdentity identity_;
+  std::uint64_t file_id_ = 0, whole_bytes_ = 0;  // of what was read
+  int lines_ = 0;
+};
 
 // Appends to such a file, which nobody else can write meanwhile.
 class ResultsFile {

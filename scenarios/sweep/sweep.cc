@@ -1,7 +1,6 @@
 #include "scenarios/sweep/sweep.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,14 +8,15 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "engine/engine_info.h"
 #include "reports/base/work_estimate.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/sweep/point_cost.h"
+#include "scenarios/sweep/point_places.h"
 #include "scenarios/sweep/point_runner.h"
 #include "scenarios/sweep/process_pool.h"
+#include "scenarios/sweep/rank_files.h"
 #include "scenarios/sweep/results_file.h"
 #include "scenarios/sweep/sweep_space.h"
 
@@ -25,24 +25,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The points of a sweep, identified by their values, whatever file or process their results come from.
+// The points of a sweep, and which of them are finished.
 class KnownPoints {
  public:
   KnownPoints(const SweepSpace& space, const std::vector<SweepSpace::Point>& points, SweepTable& table)
-      : table_(table) {
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      files_.push_back(space.files_hash(points[i]));
-      places_[key_of(table.points[i], files_.back())] = i;
-    }
-  }
+      : table_(table), places_(space, points) {}
 
   // Returns, for each point, the hash of its files when the sweep began.
-  const std::vector<std::string>& files() const { return files_; }
+  const std::vector<std::string>& files() const { return places_.files(); }
 
   // Returns the place of the point, if it is one of this sweep.
   std::optional<std::size_t> find(const StoredPoint& stored) const {
-    const auto found = places_.find(key_of(stored.point, stored.files));
-    return found == places_.end() ? std::nullopt : std::optional(found->second);
+    return places_.find(stored.point.values, stored.files);
   }
 
   void set(std::size_t place, const SweptPoint& point) {
@@ -56,16 +50,8 @@ class KnownPoints {
   }
 
  private:
-  static std::string key_of(const SweptPoint& point, const std::string& files) {
-    std::vector<std::string> values;  // whatever the order of the fields
-    for (const auto& [field, value] : point.values) values.push_back(field + "=" + value);
-    std::sort(values.begin(), values.end());
-    return fmt::format("{}\n{}", files, fmt::join(values, "\n"));
-  }
-
   SweepTable& table_;
-  std::vector<std::string> files_;
-  std::map<std::string, std::size_t> places_;
+  PointPlaces places_;
 };
 
 constexpr std::size_t kMostSized = 2000;  // points whose scenarios are read to know their sizes
@@ -108,11 +94,8 @@ class SweepRun {
         space_(scenario),
         points_(space_.points()),
         known_(space_, points_, table),
-        identity_{scenario.name, scenario.hash} {
-    if (options.rank.count > 1 && options.results.empty()) {
-      throw RunError("several ranks need a file of results to share");
-    }
-  }
+        identity_{scenario.name, scenario.hash},
+        ranks_(options.results, options.rank, identity_) {}
 
   void run() {
     open_results();
@@ -126,25 +109,18 @@ class SweepRun {
       throw;
     }
     if (results_) keep_what_others_have();
-    if (options_.rank.index > 0 && kept_.empty() && !has_lost_) fs::remove(results_->path());
+    if (!ranks_.is_first() && kept_.empty() && !has_lost_) fs::remove(results_->path());
   }
 
  private:
-  bool is_first_of_several() const { return options_.rank.count > 1 && options_.rank.index == 0; }
-
-  fs::path file_of_rank(int rank) const {
-    fs::path file = options_.results;
-    if (rank > 0) file += fmt::format(".rank{}", rank);
-    return file;
-  }
+  bool is_first_of_several() const { return ranks_.has_several() && ranks_.is_first(); }
 
   void open_results() {
     if (options_.results.empty()) return;
     const auto tick = [this] {
       if (options_.progress) options_.progress(0, static_cast<int>(points_.size()), std::nullopt);
     };
-    results_ =
-        std::make_unique<ResultsFile>(file_of_rank(options_.rank.index), identity_, ResultsFile::kPatience, tick);
+    results_ = std::make_unique<ResultsFile>(ranks_.mine(), identity_, ResultsFile::kPatience, tick);
     if (results_->stored().is_cut) {
       note(fmt::format("{}: the last line was cut; its point runs again", results_->path().string()));
     }
@@ -160,67 +136,28 @@ class SweepRun {
     return place;
   }
 
-  // Reads the files to merge and those of other ranks, including ranks of an earlier run that had more.
+  // Reads the files to merge and those of other ranks. Points that these lost in earlier sweeps, they repeat.
   void read_others() {
     for (const fs::path& file : options_.merge) {
       if (!fs::exists(file)) throw InputError({{.file = file.string(), .path = "", .message = "no such file"}});
       for (const StoredPoint& stored : read_results(file, identity_).points) take(stored);
     }
-    lost_before_ = read_ranks();
+    for (const StoredPoint& stored : ranks_.news().points) take(stored);
   }
 
-  // How often a point was lost, and what its last line says.
-  struct Loss {
-    int times = 0;
-    SweptPoint last{};
-  };
-  using Losses = std::map<std::size_t, Loss>;  // by place
-
-  Losses read_ranks() {
-    Losses losses;
-    for (const fs::path& file : other_files()) {
-      for (const StoredPoint& stored : read_results(file, identity_).points) {
-        if (take(stored)) continue;
-        const auto place = known_.find(stored);
-        if (!place) continue;
-        Loss& loss = losses[*place];
-        ++loss.times;
-        loss.last = stored.point;
-      }
-    }
-    return losses;
-  }
-
-  // Other ranks repeat points that earlier sweeps lost, so only losses from now on count.
+  // Takes what other ranks have finished or lost meanwhile.
   void hear_ranks() {
-    for (const auto& [place, loss] : read_ranks()) {
-      const auto before = lost_before_.find(place);
-      if (before == lost_before_.end() || loss.times > before->second.times) known_.set(place, loss.last);
+    for (const StoredPoint& stored : ranks_.news().points) {
+      if (take(stored)) continue;
+      if (const auto place = known_.find(stored)) known_.set(*place, stored.point);
     }
-  }
-
-  std::vector<fs::path> other_files() const {
-    std::vector<fs::path> files;
-    if (options_.results.empty()) return files;
-    if (options_.rank.index > 0) files.push_back(options_.results);
-    const fs::path folder = options_.results.parent_path();
-    const std::string prefix = options_.results.filename().string() + ".rank";
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, ignored)) {
-      const bool is_part = entry.path().filename().string().starts_with(prefix);
-      const bool is_mine = entry.path().filename() == results_->path().filename();
-      if (is_part && !is_mine) files.push_back(folder / entry.path().filename());
-    }
-    std::sort(files.begin(), files.end());
-    return files;
   }
 
   // A rank runs the points whose index has the rank as its remainder, whatever the others have finished when it begins.
   std::vector<int> remaining_jobs() const {
     std::vector<int> jobs;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      const bool is_mine = static_cast<int>(i) % options_.rank.count == options_.rank.index;
-      if (is_mine && !known_.is_finished(i)) jobs.push_back(static_cast<int>(i));
+      if (ranks_.has_turn(i) && !known_.is_finished(i)) jobs.push_back(static_cast<int>(i));
     }
     return jobs;
   }
@@ -311,24 +248,14 @@ class SweepRun {
 
   // Waits until every point is known, or nothing is heard of the others for too long.
   void collect_ranks() {
-    using Clock = std::chrono::steady_clock;
-    auto heard_at = Clock::now();
-    for (std::size_t missing = missing_points(), before = 0; missing > 0; missing = missing_points()) {
-      if (missing != before) heard_at = Clock::now();
-      before = missing;
-      const double silent_s = std::chrono::duration<double>(Clock::now() - heard_at).count();
-      if (silent_s > options_.wait_s) {
-        throw RunError(
-            fmt::format("{} points of other ranks are missing, and nothing came for {:.0f} s; run the sweep "
-                        "again for them",
-                        missing, silent_s));
-      }
-      if (options_.progress) {
-        options_.progress(static_cast<int>(points_.size() - missing), static_cast<int>(points_.size()), std::nullopt);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const auto missing = [this] {
       hear_ranks();
-    }
+      const std::size_t count = missing_points(), all = points_.size();
+      if (count > 0 && options_.progress)
+        options_.progress(static_cast<int>(all - count), static_cast<int>(all), std::nullopt);
+      return count;
+    };
+    wait_for_ranks(options_.wait_s, missing, "sweep");
   }
 
   std::size_t missing_points() const {
@@ -341,14 +268,13 @@ class SweepRun {
 
   // Stores all results in the first rank's file, so that the others' files are no longer needed.
   void keep_what_others_have() {
-    if (options_.rank.index > 0) return;
+    if (!ranks_.is_first()) return;
     for (std::size_t i = 0; i < points_.size(); ++i) {
       if (known_.is_finished(i) && !kept_.contains(i)) {
         results_->add(line_of(table_.points[i], known_.files()[i]));
       }
     }
-    std::error_code ignored;
-    for (const fs::path& file : other_files()) fs::remove(file, ignored);
+    ranks_.remove_others();
   }
 
   void note(const std::string& text) const {
@@ -362,13 +288,13 @@ class SweepRun {
   std::vector<SweepSpace::Point> points_;
   KnownPoints known_;
   SweepIdentity identity_;
+  RankFiles ranks_;
   std::unique_ptr<ResultsFile> results_;   // null: nothing is kept
   std::set<std::size_t> kept_;             // in the file of this rank
   int done_ = 0;                           // points that this run has finished or lost
   bool has_lost_ = false;                  // in this run
   std::map<int, std::size_t> job_places_;  // in work_
   std::optional<WorkEstimate> work_;
-  Losses lost_before_;  // by other ranks, as this run began
 };
 
 const Scenario& with_sweep(const Scenario& scenario) {

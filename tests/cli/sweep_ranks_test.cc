@@ -100,7 +100,7 @@ TEST_F(Sweep, RanksSayOnceWhatAllOfThemSee) {
 TEST_F(Sweep, RanksOfALauncherGiveTheSameTableAndGoOnAfterTheirEnd) {
   write_long();
   const Outcome alone = tandem({"sweep", "small.yaml", "--json", "--no-results"});
-  const Outcome table = launched(3, "--dry-run");
+  const Outcome table = launched(3, "sweep small.yaml --dry-run");
   if (table.exit_code == 77) GTEST_SKIP() << table.out;
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_EQ(table.out, tandem({"sweep", "small.yaml", "--dry-run"}).out);
@@ -113,9 +113,9 @@ TEST_F(Sweep, RanksOfALauncherGiveTheSameTableAndGoOnAfterTheirEnd) {
   };
   for (double at_most_s = 1; finished() == 0; at_most_s *= 1.5) {
     ASSERT_LT(at_most_s, 60) << "finished points are kept";
-    launched(3, "-j 1", at_most_s);
+    launched(3, "sweep small.yaml -j 1", at_most_s);
   }
-  const Outcome rest = launched(2, "--json");
+  const Outcome rest = launched(2, "sweep small.yaml --json");
   EXPECT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_EQ(rest.out, alone.out);
   EXPECT_EQ(lines_of("small.sweep.jsonl"), 41) << "each point once";

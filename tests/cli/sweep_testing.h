@@ -1,26 +1,14 @@
 // Sweeps of small simulated jobs, alone and on several ranks.
 #pragma once
 
-#include <fmt/format.h>
-#include <sys/wait.h>
-
-#include <algorithm>
-#include <cstdlib>
 #include <string>
-#include <vector>
 
-#include "tests/cli/command_line.h"
+#include "tests/cli/ranks_testing.h"
 
 namespace tandem {
 
-class Sweep : public CommandLine {
+class Sweep : public CommandOnRanks {
  protected:
-  void TearDown() override {
-    for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"})
-      unsetenv(name);
-    CommandLine::TearDown();
-  }
-
   // Simulated GPUs; `layers` decides how long a point takes.
   std::string write_sweep(const std::string& sweep, int layers = 2, int steps = 2) const {
     return write("small.yaml",
@@ -39,30 +27,6 @@ class Sweep : public CommandLine {
   // Some dozens of points that take tens of milliseconds each.
   std::string write_long() const {
     return write_sweep("  values: {workload.batch: {from: 64, to: 142, step: 2}}\n", 24, 6);
-  }
-
-  static void be_rank(int rank, int count) {
-    setenv("OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str(), 1);
-    setenv("OMPI_COMM_WORLD_SIZE", std::to_string(count).c_str(), 1);
-    setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank).c_str(), 1);
-  }
-  Outcome ranked(int rank, int count, const std::vector<std::string>& arguments) const {
-    be_rank(rank, count);
-    return tandem(arguments);
-  }
-  // Runs `tandem sweep small.yaml` with more arguments on so many ranks, and ends it after so many seconds. Exit code
-  // 77: this machine launches no ranks.
-  Outcome launched(int ranks, const std::string& arguments, double at_most_s = 600) const {
-    const std::string command = fmt::format("cd {} && timeout --signal=TERM {} " TANDEM_SOURCE_DIR
-                                            "/tests/mpi/on_ranks.sh mpirun -n {} " TANDEM_BINARY
-                                            " sweep small.yaml {} >stdout.txt 2>stderr.txt </dev/null",
-                                            folder().string(), at_most_s, ranks, arguments);
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("stdout.txt"), read("stderr.txt")};
-  }
-  int lines_of(const std::string& name) const {
-    const std::string text = read(name);
-    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   }
 };
 
