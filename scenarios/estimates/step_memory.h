@@ -1,4 +1,5 @@
-// What a device holds of activations in the course of a step: pass by pass, layer by layer.
+// What a device holds of activations in the course of a step: pass by pass, layer by layer. Of two passes that take
+// turns, the backward pass gives memory back while the forward pass fills it.
 //
 // Pure functions.
 #pragma once
@@ -33,13 +34,20 @@ class StepMemory {
   StepMoment peak() const;
 
  private:
+  template <typename Alone, typename Pair>
+  void visit_passes(const Alone& alone, const Pair& pair) const;
   template <typename Visit>
-  void visit_passes(const Visit& visit) const;
+  void visit_turns(const PipelineAction& there, const PipelineAction& back, const Visit& visit) const;
+  StepMoment largest_of_turns(const PipelineAction& there, const PipelineAction& back) const;
+  std::int64_t taken_up(const PipelineAction& action) const;
+  std::int64_t left_behind(const PipelineAction& action) const;
+  std::int64_t kept_by_first(std::size_t layers, const PipelineAction& action) const;
   StepMoment moment(const PipelineAction& action, std::size_t layer, std::int64_t others) const;
   std::size_t largest_of(const PipelineAction& action) const;
 
   std::vector<PipelineAction> actions_;
   std::vector<PassMemory> passes_;                               // by chunk
+  std::vector<std::vector<std::size_t>> turns_;                  // by chunk: the layer at which each turn ends
   std::vector<std::size_t> largest_forward_, largest_backward_;  // layers, by chunk
 };
 

@@ -73,30 +73,40 @@ class MomentTimes {
     for (std::size_t i = 0; i < records.size(); ++i) places_[work_of_kernel(records[i]->name.text())].push_back(i);
   }
 
-  // Called before the moments of a pass. Two that take turns begin at the same record.
-  void begin_pass(bool takes_turns) {
-    if (std::exchange(takes_turns_, takes_turns)) {
-      end_of_first_ = std::exchange(from_, begin_);
-    } else {
-      begin_ = from_ = std::max(from_, std::exchange(end_of_first_, 0));
+  // Called where the moments of a pass begin, and where they go on after a turn of the pass beside it. Two that take
+  // turns begin at the same record.
+  void go_on_with(const PipelineAction& pass) {
+    if (beside_ && beside_->pass == pass) return std::swap(now_, *beside_);
+    if (now_.pass.with_next && !beside_) {
+      beside_ = std::exchange(now_, {pass, begin_});
+      return;
     }
+    begin_ = beside_ ? std::max(now_.from, beside_->from) : now_.from;
+    beside_.reset();
+    now_ = {pass, begin_};
   }
 
   // Returns the first record of this work after those of earlier moments; null where a layer has no kernels.
   const Record* next(const KernelWork& work) {
     const auto places = places_.find(work);
     if (places == places_.end()) return nullptr;
-    const auto found = std::ranges::lower_bound(places->second, from_);
+    const auto found = std::ranges::lower_bound(places->second, now_.from);
     if (found == places->second.end()) return nullptr;
-    from_ = *found + 1;
+    now_.from = *found + 1;
     return records_[*found];
   }
 
  private:
+  struct Search {
+    PipelineAction pass{};
+    std::size_t from = 0;  // the record at which it goes on
+  };
+
   const std::vector<const Record*>& records_;
   std::map<KernelWork, std::vector<std::size_t>> places_;
-  std::size_t from_ = 0, begin_ = 0, end_of_first_ = 0;
-  bool takes_turns_ = false;
+  Search now_{};
+  std::optional<Search> beside_{};  // of the pass that takes turns with this one
+  std::size_t begin_ = 0;
 };
 
 }  // namespace
@@ -119,7 +129,7 @@ std::optional<MemoryCurve> memory_curve(const Job& job, const Timeline& timeline
   curve.points.push_back({.at = 0, .workspace = unused});
   std::optional<PipelineAction> pass;
   for (const StepMoment& moment : memory->moments) {
-    if (pass != moment.action) times.begin_pass(moment.action.with_next);
+    if (pass != moment.action) times.go_on_with(moment.action);
     pass = moment.action;
     if (const Record* const record = times.next(work_at(moment, memory->share))) {
       at = std::max(at, record->start_ns - step->start_ns);

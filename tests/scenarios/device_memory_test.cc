@@ -243,7 +243,8 @@ TEST(DeviceMemory, IsThatOfTheMomentAtWhichADeviceHoldsMost) {
   for (const char* const strategy :
        {"{name: mirrored}", "{name: fully_sharded}", "{name: mesh, pipeline: 4, data: 2, micro_batches: 8}",
         "{name: mesh, pipeline: 4, data: 2, micro_batches: 8, virtual_stages: 2}",
-        "{name: mesh, pipeline: 4, data: 2, micro_batches: 8, schedule: zero_bubble}"}) {
+        "{name: mesh, pipeline: 4, data: 2, micro_batches: 8, schedule: zero_bubble}",
+        "{name: mesh, pipeline: 4, data: 2, micro_batches: 8, schedule: dualpipe_v}"}) {
     for (const char* const more : {"", ", stack: {attention: flash, accumulation: in_products}"}) {
       const Scenario scenario = gpt(strategy, "", more);
       const Job job = job_of(scenario);
@@ -277,6 +278,27 @@ TEST(StepMemory, RisesAndFallsWithThePasses) {
   EXPECT_EQ(moments[3 * n].activations, whole);
   EXPECT_EQ(moments[4 * n - 1].activations, moments[0].activations);
   EXPECT_LT(moments[0].activations, whole);
+}
+
+// The backward pass gives back what the forward pass beside it fills: together they keep one micro-batch, and what the
+// forward pass is ahead.
+TEST(StepMemory, OfPassesThatTakeTurnsIsHardlyMoreThanOfOne) {
+  const auto memory = [](const std::string& more) {
+    const Scenario scenario = read_scenario(
+        "workload: {kind: layers, model: mixtral, sizes: {layers: 16, tokens: 512}, stack: {attention: flash}, batch: "
+        "32, dtype: bf16}\nstrategy: {name: mesh, data: 8, expert: 8" +
+        more + "}\nengine: {name: sim}\ntopology: hgx-h100\ndevices: {per_worker: 8}\nsteps: 1\n");
+    return *memory_of_step(job_of(scenario));
+  };
+  const MemoryOfStep apart = memory(", micro_batches: 4"), beside = memory(", micro_batches: 4, overlap_experts: true");
+  EXPECT_GT(beside.need.activations, apart.need.activations);
+  EXPECT_LT(beside.need.activations, 1.1 * apart.need.activations) << "a 16th more";
+  EXPECT_EQ(beside.moments.size(), apart.moments.size());
+  const auto at_peak = std::ranges::max_element(beside.moments, {}, &StepMoment::bytes);
+  EXPECT_EQ(at_peak->activations, beside.need.activations);
+  EXPECT_EQ(moment_text(*at_peak, beside.share), beside.need.moment);
+  EXPECT_EQ(beside.moments.front().activations, apart.moments.front().activations);
+  EXPECT_EQ(beside.moments.back().activations, apart.moments.back().activations);
 }
 
 TEST(DeviceMemory, IsRefusedWithEachPartBeforeTheRun) {

@@ -77,6 +77,31 @@ TEST(MemoryCurve, HasTheTimesOfTheWork) {
   EXPECT_EQ(backward, 2);
 }
 
+// Two passes that take turns have points in turn, each at records of its own pass.
+TEST(MemoryCurve, FollowsPassesThatTakeTurns) {
+  const RunResult result = run_scenario(
+      read_scenario(
+          "workload: {kind: layers, model: mixtral, sizes: {layers: 4, tokens: 512}, stack: {attention: flash}, "
+          "batch: 16, dtype: bf16}\nstrategy: {name: mesh, data: 4, expert: 4, micro_batches: 4, "
+          "overlap_experts: true}\nengine: {name: sim}\ntopology: dgx-a100\n"
+          "devices: {type: gpu, per_worker: 4}\nsteps: 2\nwarmup_steps: 1\n"),
+      {.measures_scaling = false});
+  const MemoryCurve& curve = *result.memory;
+  EXPECT_EQ(most_bytes_of(curve), result.report.memory->total());
+  EXPECT_TRUE(std::ranges::is_sorted(curve.points, {}, &MemoryPoint::at));
+  const auto at = [&](const std::string& moment) {
+    const auto found = std::ranges::find(curve.points, moment, &MemoryPoint::moment);
+    EXPECT_NE(found, curve.points.end()) << moment;
+    return found == curve.points.end() ? -1 : found->at;
+  };
+  const Nanoseconds begin = at("the forward pass of micro-batch 1, block.0.query");
+  const Nanoseconds middle = at("the backward pass of micro-batch 0, block.2.query");
+  EXPECT_LT(begin, middle);
+  EXPECT_LT(middle, at("the forward pass of micro-batch 1, block.3.query"));
+  EXPECT_LT(at("the backward pass of micro-batch 0, block.0.query"),
+            at("the forward pass of micro-batch 2, block.1.query"));
+}
+
 TEST(MemoryCurve, HasTheTimesOfBackwardPassesThatComputeAgain) {
   const RunResult result =
       run_with_memory("{name: mesh, data: 4, micro_batches: 2}", ", activation_checkpointing: true");

@@ -37,6 +37,8 @@ Program = collections.namedtuple("Program", "name where fields recomputes tries"
 # megatron/training/arguments.py: --account-for-embedding-in-pipeline-split).
 EQUAL_STAGES = "{blocks} % (pipeline * virtual_stages) == 0"
 EQUAL_STAGES_OR_ENDS = "({blocks} % (pipeline * virtual_stages) == 0 or ({blocks} + 2) % (pipeline * virtual_stages) == 0)"
+# --overlap-moe-expert-parallel-comm needs devices that divide experts, and two micro-batches.
+TURNS = "strategy.overlap_experts == (expert > 1 and micro_batches > 1)"
 # Keys and values go round a ring (cp_comm_type p2p, the default of megatron/core/transformer/transformer_config.py).
 RING = {"strategy.context_exchange": ["ring"]}
 PROGRAMS = [
@@ -156,6 +158,9 @@ class Tandem:
         own = json.dumps(question.layouts[0].workload.get("activation_checkpointing", False))
         recomputed = values["workload.activation_checkpointing"]
         values["workload.activation_checkpointing"] = recomputed + [own] * (own not in recomputed) if question.program.recomputes else [own]
+        if question.layouts[0].strategy.get("overlap_experts"):  # wherever passes can take turns
+            values["strategy.overlap_experts"] = ["true", "false"]
+            where = where + [TURNS]
         if values.get("workload.sequence_parallel") == ["false"]:
             where = [one for one in where if "sequence_parallel" not in one]
         blocks = question.layouts[0].workload.get("sizes", {}).get("layers") or blocks_of(question)
