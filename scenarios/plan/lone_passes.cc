@@ -9,6 +9,7 @@
 
 #include "scenarios/job/parallel_settings.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/workloads/mlp_layers.h"
 #include "strategies/parallel/layout/pipeline_schedule.h"
 #include "strategies/parallel/mesh_division.h"
 
@@ -67,7 +68,7 @@ struct ShorterModel {
 };
 
 // Returns one replica on one stage, with kPasses micro-batches. Devices along data remain where they divide experts:
-// what these exchange is part of a pass.
+// what these exchange is part of a pass. Parameters that are gathered in fewer bits are divided, among one device.
 Scenario one_stage_of(const Job& job) {
   const ParallelOptions& mesh = *job.mesh;
   Scenario alone = job.scenario;
@@ -79,10 +80,10 @@ Scenario one_stage_of(const Job& job) {
   settings.stage_blocks.clear();
   settings.order = PipelineOrder::one_forward_one_backward;
   settings.overlap_experts = false;
-  settings.distributed_optimizer = settings.overlap_gather = settings.shard_parameters = false;
+  settings.distributed_optimizer = job.layers != nullptr && job.layers->gathers_quantised;
+  settings.overlap_gather = settings.shard_parameters = false;
   settings.micro_batches = kPasses;
-  const std::int64_t examples = mesh.batch / mesh.data / mesh.micro_batches;
-  alone.workload.batch = static_cast<int>(examples * kPasses * settings.data);
+  alone.workload.batch = static_cast<int>(examples_of_pass(job) * kPasses * settings.data);
   const int devices = settings.data * mesh.context * mesh.tensor;
   alone.devices.per_worker = std::min(devices, job.scenario.devices.per_worker);
   alone.devices.workers = (devices + alone.devices.per_worker - 1) / alone.devices.per_worker;
@@ -133,7 +134,7 @@ using Actions = std::vector<PipelineAction>;
 
 // The passes of a strategy's own order on one stage.
 Actions actions_of(const Job& job, const Scenario& alone) {
-  if (!job.strategy.has_free_mesh()) return {};
+  if (!has_stages(job)) return {};
   const auto* how = dynamic_cast<const MeshDivision*>(job.strategy.division->how.get());
   return how != nullptr ? how->schedule(0, parallel_options(alone)) : one_forward_one_backward(0, 1, kPasses);
 }
@@ -215,14 +216,22 @@ class PassReader {
   Nanoseconds until_ = 0;
 };
 
-RunResult quick_run(Scenario alone) {
+// Returns one replica with the most examples that any has. Those of an asynchronous step need not wait for it.
+Scenario one_replica_of(const Job& job) {
+  Scenario alone = one_replica_of(job.scenario, static_cast<int>(job.devices));
+  if (job.servers == 0) alone.workload.batch = static_cast<int>(examples_of_pass(job));
+  return alone;
+}
+
+RunResult quick_run(Scenario alone, int devices_in_step) {
   alone.steps = 2;
   alone.warmup_steps = 1;
   return run_scenario(alone, {.measures_scaling = false,
                               .is_quick = true,
                               .figures = Figures::of_steps,
                               .only_report = true,
-                              .has_all_memory = true});
+                              .has_all_memory = true,
+                              .devices_in_step = devices_in_step});
 }
 
 // By layer of the model, of those of a shorter one.
@@ -246,41 +255,53 @@ LonePasses passes_of(const Timeline& timeline, const Model& model, const Shorter
   return {.first = of_all_layers(step, shorter), .more = {}};
 }
 
-// Where all devices divide layers or stages, no device has a replica of its own.
-bool has_replicas(const StrategyInfo& strategy) {
-  return !strategy.division || strategy.has_free_mesh() || strategy.division->axis == &ParallelOptions::data;
-}
-
 // Where a stage computes only some of its blocks again, equal blocks do different things. On one stage, no more of them
 // are among these than on several.
 bool does_the_same_in_blocks(const LayersSettings& layers) {
   return !layers.recomputed.any || layers.recomputed == RecomputedBlocks{.any = true};
 }
 
-// Whether each replica has an example for each of its passes.
-bool has_examples(const Job& job) {
-  const std::int64_t passes = job.strategy.has_free_mesh() ? job.mesh->micro_batches : 1;
-  return job.scenario.workload.batch >= job.devices / job.devices_of_replica * passes;
+LoneWork work_of_layers(const Job& job, Scenario& alone) {
+  auto& layers = std::get<LayersSettings>(alone.workload.kind);
+  layers.offload = {};
+  const ShorterModel shorter(layers.model.layers, !does_the_same_in_blocks(layers));
+  layers.model.layers = shorter.layers;
+  const Actions actions = actions_of(job, alone);
+  const Timeline timeline = quick_run(alone, job.devices_in_step).timeline;
+  return {.all = passes_of(timeline, layers.model, shorter, actions, true),
+          .unhidden = passes_of(timeline, layers.model, shorter, actions, false)};
+}
+
+// The kernels of a perceptron are so short that devices wait for the host between them, whatever other replicas do.
+LoneWork work_of_perceptron(const Job& job, const Scenario& alone) {
+  const RunResult result = quick_run(alone, job.devices_in_step);
+  if (!job.divides_model && job.servers == 0) {
+    const LonePass step{.forward_s = static_cast<double>(result.report.summary.step_time.mean) * 1e-9};
+    return {.all = {.first = {step}}, .unhidden = {.first = {step}}};
+  }
+  const Model model = layers_of(*job.mlp).model;
+  const LonePasses passes =
+      passes_of(result.timeline, model, ShorterModel(model.layers, true), actions_of(job, alone), true);
+  return {.all = passes, .unhidden = passes};
 }
 
 }  // namespace
 
+bool has_stages(const Job& job) {
+  return job.strategy.division && job.strategy.division->axis != &ParallelOptions::data;
+}
+
+std::int64_t examples_of_pass(const Job& job) {
+  const std::int64_t batch = job.scenario.workload.batch;
+  if (has_stages(job)) return batch / job.mesh->data / job.mesh->micro_batches;
+  return job.servers > 0 ? batch / job.devices : (batch + job.devices - 1) / job.devices;
+}
+
 std::optional<LoneWork> lone_work(const Job& job) {
-  if (job.layers == nullptr || !job.models_machine || job.scenario.workload.spread) return std::nullopt;
-  if (!has_replicas(job.strategy) || !has_examples(job)) return std::nullopt;
+  if (job.trace != nullptr || !job.models_machine || examples_of_pass(job) == 0) return std::nullopt;
   try {
-    const bool is_mesh = job.strategy.has_free_mesh();
-    Scenario alone = is_mesh ? one_stage_of(job)
-                             : one_replica_of(job.scenario, static_cast<int>(job.devices / job.devices_of_replica));
-    auto& layers = std::get<LayersSettings>(alone.workload.kind);
-    layers.offload = {};
-    Model& model = layers.model;
-    const ShorterModel shorter(model.layers, !does_the_same_in_blocks(layers));
-    model.layers = shorter.layers;
-    const Actions actions = actions_of(job, alone);
-    const Timeline timeline = quick_run(alone).timeline;
-    return LoneWork{.all = passes_of(timeline, model, shorter, actions, true),
-                    .unhidden = passes_of(timeline, model, shorter, actions, false)};
+    Scenario alone = has_stages(job) ? one_stage_of(job) : one_replica_of(job);
+    return job.mlp != nullptr ? work_of_perceptron(job, alone) : work_of_layers(job, alone);
   } catch (const Error&) {
     return std::nullopt;
   }

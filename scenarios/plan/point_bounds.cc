@@ -60,12 +60,12 @@ double PointBounds::least_step_s(const Job& job, const SweepSpace::Point& point)
 }
 
 std::string PointBounds::key_of(const Job& job, const SweepSpace::Point& point) const {
-  const bool is_mesh = job.strategy.has_free_mesh();
-  const std::int64_t replicas = job.devices / job.devices_of_replica;
-  const int passes = is_mesh ? job.mesh->micro_batches : 1;
-  std::string key = fmt::format("{} examples", job.scenario.workload.batch / replicas / passes);
+  const bool has_stages = tandem::has_stages(job);
+  const int devices = has_stages ? job.mesh->tensor * job.mesh->context : 1;
+  std::string key =
+      fmt::format("{} examples; {} devices, {} in a step", examples_of_pass(job), devices, job.devices_in_step);
   for (const auto& [field, value] : space_.values(point)) {
-    if (decides_passes(field, is_mesh)) key += fmt::format("; {}={}", field, value);
+    if (decides_passes(field, has_stages)) key += fmt::format("; {}={}", field, value);
   }
   return key;
 }

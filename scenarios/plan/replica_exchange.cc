@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "strategies/model/experts.h"
 #include "topologies/joined_machines.h"
@@ -13,8 +14,8 @@ namespace {
 // receives as much, where groups of n devices with the same parameters reduce, scatter or gather.
 class GroupTimes {
  public:
-  GroupTimes(const Job& job, std::int64_t devices_of_group, const LinkRates& rates)
-      : mesh_(*job.mesh), devices_(devices_of_group), rates_(rates) {
+  GroupTimes(const ParallelOptions& mesh, std::int64_t devices_of_group, const LinkRates& rates)
+      : mesh_(mesh), devices_(devices_of_group), rates_(rates) {
     const std::int64_t joined = mesh_.joined;
     if (joined == 0 || devices_ * mesh_.tensor <= joined) return;
     domains_ = devices_ * mesh_.tensor / joined;
@@ -41,9 +42,27 @@ class GroupTimes {
   bool is_known_ = true;
 };
 
+// Models that override another one are objects of their own.
+bool machines_are_alike(const Topology& topology) {
+  std::map<int, std::vector<const void*>> models;  // by worker
+  std::set<const void*> devices;
+  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
+    const Node& node = topology.node(i);
+    if (node.kind == NodeKind::gpu) devices.insert(node.device.get());
+    if (node.worker >= 0) models[node.worker].insert(models[node.worker].end(), {node.device.get(), node.port.get()});
+  }
+  for (LinkIndex i = 0; i < topology.link_count(); ++i) {
+    const Link& link = topology.link(i);
+    const int worker = std::max(topology.node(link.from).worker, topology.node(link.to).worker);
+    if (worker >= 0) models[worker].push_back(link.model.get());
+  }
+  const auto is_as_first = [&](const auto& one) { return one.second == models.begin()->second; };
+  return devices.size() <= 1 && std::ranges::all_of(models, is_as_first);
+}
+
 }  // namespace
 
-LinkRates::LinkRates(const Topology& topology) {
+LinkRates::LinkRates(const Topology& topology) : are_alike(machines_are_alike(topology)) {
   std::map<NodeIndex, double> to_gpus, to_host;
   for (LinkIndex i = 0; i < topology.link_count(); ++i) {
     const Link& link = topology.link(i);
@@ -67,15 +86,14 @@ LinkRates::LinkRates(const Topology& topology) {
   for (const auto& [worker, rate] : ports) of_machine = std::max(of_machine, rate);
 }
 
-ReplicaExchange replica_exchange(const Job& job, const std::vector<std::size_t>& first, const LinkRates& rates) {
-  const ParallelOptions& mesh = *job.mesh;
-  const LayersSettings& layers = *job.layers;
+ReplicaExchange replica_exchange(const ParallelOptions& mesh, const LayersSettings& layers,
+                                 const std::vector<std::size_t>& first, const LinkRates& rates) {
   const bool divides_state = mesh.distributed_optimizer;
   ReplicaExchange exchange{.is_summed_later = !layers.overlap && !mesh.shard_parameters,
                            .is_gathered_first = mesh.overlap_gather};
   const bool is_among_others = mesh.replicate > 1 || mesh.ways() > 1;
   if (is_among_others) return exchange;
-  const GroupTimes times(job, mesh.replicas(), rates);
+  const GroupTimes times(mesh, mesh.replicas(), rates);
   const auto gradient_bytes = static_cast<double>(size_of(layers.parameter_type()));
   const double parameter_bytes = layers.gathers_quantised ? 1 : static_cast<double>(size_of(layers.storage()));
   for (int chunk = 0; chunk < mesh.chunks(); ++chunk) {

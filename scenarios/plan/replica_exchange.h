@@ -10,6 +10,8 @@ namespace tandem {
 
 // The largest rates, in bytes/s in one direction. 0: not known, as where a topology has no such links.
 struct LinkRates {
+  bool are_alike = true;  // all machines have equal devices, ports and links
+
   double of_gpu = 0;      // over its links to other GPUs and to NVSwitches
   double of_machine = 0;  // over its network ports
   double of_host = 0;     // of a GPU over its links to the host, by which it reaches others where it has no such links
@@ -28,6 +30,7 @@ struct ReplicaExchange {
 
 // `first` is the first layer of each stage, followed by the number of layers. Counts no experts, and no more of a layer
 // than a device has at least. A domain of NVLink needs all of its devices in equal groups, else nothing is known.
-ReplicaExchange replica_exchange(const Job& job, const std::vector<std::size_t>& first, const LinkRates& rates);
+ReplicaExchange replica_exchange(const ParallelOptions& mesh, const LayersSettings& layers,
+                                 const std::vector<std::size_t>& first, const LinkRates& rates);
 
 }  // namespace tandem
