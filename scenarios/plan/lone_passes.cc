@@ -12,13 +12,14 @@
 #include "scenarios/workloads/mlp_layers.h"
 #include "strategies/parallel/layout/pipeline_schedule.h"
 #include "strategies/parallel/mesh_division.h"
+#include "strategies/parallel/stages/streams.h"
 
 namespace tandem {
 namespace {
 
 // Micro-batches of the simulation: the first one, another one, and one in which gradients are summed.
 constexpr int kPasses = 3;
-constexpr std::string_view kGradient = "gradient", kWeightGradient = "weight gradient";
+constexpr std::string_view kGradient = "gradient", kWeightGradient = "weight gradient", kAccumulation = "accumulate";
 
 // A model of whose many equal blocks, one after the other, only a few are left.
 struct ShorterModel {
@@ -67,11 +68,20 @@ struct ShorterModel {
   }
 };
 
+// Whether the schedule leaves gradients of weights for later.
+bool leaves_weights(const Job& job) {
+  const auto* how = has_stages(job) ? dynamic_cast<const MeshDivision*>(job.strategy.division->how.get()) : nullptr;
+  return how != nullptr && has_passes_of_weights(how->schedule(0, *job.mesh));
+}
+
 // Returns one replica on one stage, with kPasses micro-batches. Devices along data remain where they divide experts:
-// what these exchange is part of a pass. Parameters that are gathered in fewer bits are divided, among one device.
+// what these exchange is part of a pass. Parameters in pieces, or that are gathered in fewer bits, are in one piece.
 Scenario one_stage_of(const Job& job) {
   const ParallelOptions& mesh = *job.mesh;
   Scenario alone = job.scenario;
+  // Sums of gradients of inputs have no gradients of weights beside them where these come later.
+  if (auto* layers = std::get_if<LayersSettings>(&alone.workload.kind); layers != nullptr && leaves_weights(job))
+    layers->overlap_tensor = false;
   MeshSettings& settings = alone.strategy.mesh;
   const int with_experts = mesh.context * mesh.tensor / mesh.expert_parts();
   settings.data = mesh.expert / std::gcd(mesh.expert, with_experts);
@@ -80,8 +90,8 @@ Scenario one_stage_of(const Job& job) {
   settings.stage_blocks.clear();
   settings.order = PipelineOrder::one_forward_one_backward;
   settings.overlap_experts = false;
-  settings.distributed_optimizer = job.layers != nullptr && job.layers->gathers_quantised;
-  settings.overlap_gather = settings.shard_parameters = false;
+  settings.distributed_optimizer = job.layers != nullptr && job.layers->gathers_quantised && !mesh.shard_parameters;
+  settings.overlap_gather = false;
   settings.micro_batches = kPasses;
   alone.workload.batch = static_cast<int>(examples_of_pass(job) * kPasses * settings.data);
   const int devices = settings.data * mesh.context * mesh.tensor;
@@ -93,10 +103,11 @@ Scenario one_stage_of(const Job& job) {
 // The layers of a model by the names that their ops begin with.
 class LayersByName {
  public:
-  explicit LayersByName(const Model& model) {
+  explicit LayersByName(const Model& model) : all_(model.layers) {
     for (std::size_t i = 0; i < model.layers.size(); ++i) layers_.try_emplace(model.layers[i].name, i);
   }
 
+  const Layer& layer(std::size_t index) const { return all_[index]; }
   // Returns the layer of an op, "block.0.query" of "block.0.query then"; the number of layers for other ops.
   std::size_t of(const Name& op) {
     const auto [known, is_new] = known_.try_emplace(op.text(), layers_.size());
@@ -111,6 +122,7 @@ class LayersByName {
   }
 
  private:
+  const std::vector<Layer>& all_;
   std::unordered_map<std::string_view, std::size_t> layers_;
   std::unordered_map<std::string_view, std::size_t> known_;  // texts of names live as long as the process
 };
@@ -130,6 +142,21 @@ bool has(const Name& name, std::string_view part) {
   return name.text().find(part) != std::string::npos;
 }
 
+// What is part of a pass.
+struct Counted {
+  bool all_to_all = true;
+  bool accumulation = true;    // of gradients of passes: of pieces, each device has less than one that has them all
+  bool later_weights = false;  // some of it comes later
+
+  bool has(const Record& record) const {
+    return (all_to_all || !is_all_to_all(record)) && (accumulation || record.name.text() != kAccumulation);
+  }
+};
+
+bool has_pieces(const Job& job) {
+  return job.mesh && (job.mesh->shard_parameters || !has_stages(job));
+}
+
 using Actions = std::vector<PipelineAction>;
 
 // The passes of a strategy's own order on one stage.
@@ -145,8 +172,8 @@ Actions actions_of(const Job& job, const Scenario& alone) {
 class PassReader {
  public:
   // `actions`: the order of the passes; empty: whatever their number, each forward one is followed by its backward one.
-  PassReader(const Timeline& timeline, const Model& model, const Actions& actions, bool with_all_to_all)
-      : layers_(model), count_(model.layers.size()), actions_(actions), with_all_to_all_(with_all_to_all) {
+  PassReader(const Timeline& timeline, const Model& model, const Actions& actions, Counted counted)
+      : layers_(model), count_(model.layers.size()), actions_(actions), counted_(counted) {
     for (const Record& record : timeline.records) step_ = std::max(step_, record.step);
     for (const Record& record : timeline.records) {
       if (!is_of_layer(record) || !has(record.name, kGradient)) continue;
@@ -168,7 +195,11 @@ class PassReader {
   }
 
   void read(const Record& record) {
-    if (!is_work(record, step_) || (!with_all_to_all_ && is_all_to_all(record))) return;
+    if (!is_work(record, step_) || !counted_.has(record)) return;
+    // Some layers have them beside their gradients of weights, also where others leave these for later.
+    const bool is_beside = record.kind == RecordKind::collective && !is_all_to_all(record) &&
+                           (record.stream == kComputeStream || record.stream == kTensorStream);
+    if (counted_.later_weights && is_beside && action().pass != PipelineAction::Pass::forward) return;
     if (is_of_layer(record)) begin_op(layers_.of(record.name), has(record.name, kGradient));
     const Nanoseconds begin = std::max(until_, record.start_ns);
     until_ = std::max(until_, record.end_ns);
@@ -178,7 +209,14 @@ class PassReader {
     while (passes_.size() <= micro_batch) passes_.emplace_back(count_);
     LonePass& pass = passes_[micro_batch][layer_];
     (now.pass == PipelineAction::Pass::forward ? pass.forward_s : pass.backward_s) += seconds;
-    if (has(record.name, kWeightGradient)) pass.weights_s += seconds;
+    const Layer& layer = layers_.layer(layer_);
+    const bool is_deferrable = layer.parameters() > 0 && !(layer.gemm && layer.gemm->batched);
+    if (now.pass == PipelineAction::Pass::forward || !is_deferrable) return;
+    if (has(record.name, kWeightGradient)) {
+      pass.weights_s += seconds;
+    } else if (layer.embedding || record.name.text() == kAccumulation) {
+      pass.either_s += seconds;
+    }
   }
 
   // The action that is under way.
@@ -207,7 +245,7 @@ class PassReader {
   LayersByName layers_;
   std::size_t count_;
   Actions actions_;
-  bool with_all_to_all_;
+  Counted counted_;
   int step_ = kNoStep;
   std::size_t last_ = std::numeric_limits<std::size_t>::max();  // layer of a backward pass
   std::vector<std::vector<LonePass>> passes_{};
@@ -242,8 +280,8 @@ std::vector<LonePass> of_all_layers(const std::vector<LonePass>& passes, const S
 }
 
 LonePasses passes_of(const Timeline& timeline, const Model& model, const ShorterModel& shorter, const Actions& actions,
-                     bool with_all_to_all) {
-  const std::vector<std::vector<LonePass>> passes = PassReader(timeline, model, actions, with_all_to_all).passes();
+                     Counted counted) {
+  const std::vector<std::vector<LonePass>> passes = PassReader(timeline, model, actions, counted).passes();
   if (!actions.empty()) {
     if (passes.size() != kPasses) return {};  // a model without gradients, or gradients of weights that come later
     return {.first = of_all_layers(passes[0], shorter), .more = of_all_layers(passes[1], shorter)};
@@ -268,8 +306,10 @@ LoneWork work_of_layers(const Job& job, Scenario& alone) {
   layers.model.layers = shorter.layers;
   const Actions actions = actions_of(job, alone);
   const Timeline timeline = quick_run(alone, job.devices_in_step).timeline;
-  return {.all = passes_of(timeline, layers.model, shorter, actions, true),
-          .unhidden = passes_of(timeline, layers.model, shorter, actions, false)};
+  const bool accumulates = !has_pieces(job), later = leaves_weights(job);
+  const auto passes = [&](Counted counted) { return passes_of(timeline, layers.model, shorter, actions, counted); };
+  return {.all = passes({.accumulation = accumulates, .later_weights = later}),
+          .unhidden = passes({.all_to_all = false, .accumulation = accumulates, .later_weights = later})};
 }
 
 // The kernels of a perceptron are so short that devices wait for the host between them, whatever other replicas do.
@@ -280,8 +320,8 @@ LoneWork work_of_perceptron(const Job& job, const Scenario& alone) {
     return {.all = {.first = {step}}, .unhidden = {.first = {step}}};
   }
   const Model model = layers_of(*job.mlp).model;
-  const LonePasses passes =
-      passes_of(result.timeline, model, ShorterModel(model.layers, true), actions_of(job, alone), true);
+  const LonePasses passes = passes_of(result.timeline, model, ShorterModel(model.layers, true), actions_of(job, alone),
+                                      {.later_weights = leaves_weights(job)});
   return {.all = passes, .unhidden = passes};
 }
 

@@ -15,7 +15,8 @@ namespace tandem {
 struct LonePass {
   double forward_s = 0;
   double backward_s = 0;  // all of it
-  double weights_s = 0;   // of this, what schedules may leave for later: gradients of weights
+  // Of this, where the schedule leaves gradients of weights for later: what it leaves, and what may be among it.
+  double weights_s = 0, either_s = 0;
   double both_s() const { return forward_s + backward_s; }
 };
 

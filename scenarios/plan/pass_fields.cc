@@ -8,16 +8,14 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNeverDecide = {"devices.workers", "topology.cluster.workers",
                                                           "workload.batch"};
-constexpr std::array<std::string_view, 12> kDecideNoStage = {"strategy.data",
+constexpr std::array<std::string_view, 10> kDecideNoStage = {"strategy.data",
                                                              "strategy.pipeline",
                                                              "strategy.virtual_stages",
                                                              "strategy.micro_batches",
-                                                             "strategy.schedule",
                                                              "strategy.stage_blocks",
                                                              "strategy.replicate",
                                                              "strategy.overlap_gather",
                                                              "strategy.distributed_optimizer",
-                                                             "strategy.shard_parameters",
                                                              "strategy.overlap_experts",
                                                              "workload.bucket_bytes"};
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "scenarios/workloads/layer_ops.h"
 #include "strategies/model/experts.h"
 #include "topologies/joined_machines.h"
 
@@ -64,6 +65,11 @@ bool machines_are_alike(const Topology& topology) {
 
 LinkRates::LinkRates(const Topology& topology) : are_alike(machines_are_alike(topology)) {
   std::map<NodeIndex, double> to_gpus, to_host;
+  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
+    if (topology.kind(i) != NodeKind::gpu) continue;
+    const DeviceModel& model = *topology.device(i);
+    if (model.rates.empty()) of_memory = std::max(of_memory, model.memory_bandwidth_bytes_per_s.value);
+  }
   for (LinkIndex i = 0; i < topology.link_count(); ++i) {
     const Link& link = topology.link(i);
     const auto ends_at = [&](NodeKind kind) {
@@ -86,23 +92,36 @@ LinkRates::LinkRates(const Topology& topology) : are_alike(machines_are_alike(to
   for (const auto& [worker, rate] : ports) of_machine = std::max(of_machine, rate);
 }
 
+double least_update_s(const LayersSettings& layers, double parameters, double parts, const LinkRates& rates) {
+  if (layers.learning || rates.of_memory <= 0) return 0;
+  const double of_sum = 3 * static_cast<double>(size_of(layers.parameter_type()));  // reads both, writes one
+  const double bytes = parameters / parts * (of_sum + optimizer_state(layers, 1).bytes);
+  return (1 - layers.offload.optimizer) * bytes / rates.of_memory;
+}
+
 ReplicaExchange replica_exchange(const ParallelOptions& mesh, const LayersSettings& layers,
                                  const std::vector<std::size_t>& first, const LinkRates& rates) {
   const bool divides_state = mesh.distributed_optimizer;
   ReplicaExchange exchange{.is_summed_later = !layers.overlap && !mesh.shard_parameters,
                            .is_gathered_first = mesh.overlap_gather};
-  const bool is_among_others = mesh.replicate > 1 || mesh.ways() > 1;
-  if (is_among_others) return exchange;
   const GroupTimes times(mesh, mesh.replicas(), rates);
   const auto gradient_bytes = static_cast<double>(size_of(layers.parameter_type()));
+  const bool is_among_others = mesh.replicate > 1 || mesh.ways() > 1;
   const double parameter_bytes = layers.gathers_quantised ? 1 : static_cast<double>(size_of(layers.storage()));
   for (int chunk = 0; chunk < mesh.chunks(); ++chunk) {
     const auto stage = static_cast<std::size_t>(mesh.stage_of(0, chunk));
-    double parameters = 0;
+    double parameters = 0, of_experts = 0;
     for (std::size_t i = first[stage]; i < first[stage + 1]; ++i) {
       const Layer& layer = layers.model.layers[i];
-      if (!has_experts(layer)) parameters += static_cast<double>(layer.parameters()) / mesh.tensor;
+      const auto all = static_cast<double>(layer.parameters());
+      (has_experts(layer) ? of_experts : parameters) +=
+          all / (has_experts(layer) ? mesh.expert * mesh.expert_parts() : mesh.tensor);
     }
+    const bool is_divided = divides_state || mesh.shard_parameters;
+    const int with_experts = mesh.devices_with_experts() * mesh.ways() / mesh.expert;
+    exchange.updated_s += least_update_s(layers, parameters, is_divided ? mesh.replicas() : 1, rates) +
+                          least_update_s(layers, of_experts, is_divided ? with_experts : 1, rates);
+    if (is_among_others) continue;
     exchange.summed_s += times.seconds(parameters * gradient_bytes);
     exchange.gathered_s.push_back(divides_state ? times.seconds(parameters * parameter_bytes) : 0);
   }

@@ -17,6 +17,7 @@ LonePass& operator+=(LonePass& sum, const LonePass& more) {
   sum.forward_s += more.forward_s;
   sum.backward_s += more.backward_s;
   sum.weights_s += more.weights_s;
+  sum.either_s += more.either_s;
   return sum;
 }
 
@@ -33,7 +34,7 @@ double seconds_of(PassKind pass, const LonePass& stage) {
     case PassKind::backward:
       return stage.backward_s;
     case PassKind::inputs:
-      return stage.backward_s - stage.weights_s;
+      return stage.backward_s - stage.weights_s - stage.either_s;
     case PassKind::weights:
       return stage.weights_s;
   }
@@ -66,7 +67,8 @@ class Pipeline {
       goes_on = false;
       for (std::size_t place = 0; place < devices_.size(); ++place) goes_on = advance(place) || goes_on;
     }
-    if (!machines_are_alike_) return devices_.front().busy_s;  // others may be faster than the one that was simulated
+    if (!machines_are_alike_)
+      return devices_.front().busy_s + exchange_.updated_s;  // others may be faster than the one that was simulated
     double most_s = with_exchange_s(devices_.front().now_s);
     for (const Device& device : devices_) most_s = std::max(most_s, device.busy_s);
     return most_s;
@@ -86,7 +88,7 @@ class Pipeline {
     const double gathered_s = exchange_.is_gathered_first
                                   ? 0
                                   : std::accumulate(exchange_.gathered_s.begin(), exchange_.gathered_s.end(), 0.0);
-    return std::max(end_s, begin_s + exchange_.summed_s) + gathered_s;
+    return std::max(end_s, begin_s + exchange_.summed_s) + exchange_.updated_s + gathered_s;
   }
 
   // Notes when gradients may be complete, and lets a first pass wait for the parameters of its stage.
@@ -133,6 +135,7 @@ class Pipeline {
       const auto& passes = action.micro_batch == 0 ? first_ : more_;
       const double takes_s = seconds_of(action.pass, passes[static_cast<std::size_t>(stage)]);
       device.busy_s += takes_s;
+      if (action.pass == PassKind::weights) device.busy_s += passes[static_cast<std::size_t>(stage)].either_s;
       const double begin_s = std::max(device.now_s, *ready);
       device.now_s = begin_s + takes_s;
       if (place == 0) exchange_beside(action, device, begin_s);
@@ -167,6 +170,15 @@ bool may_be_on_others(const Job& job) {
   return job.mesh->pipeline > 1 && !is_in_order;
 }
 
+// What each device of a strategy that has whole replicas, or equal pieces of one, does once gradients are known.
+double update_of_replica_s(const Job& job, const LinkRates& rates) {
+  if (job.layers == nullptr || job.strategy.is_registered) return 0;
+  const bool has_pieces = job.strategy.compared_as == ComparedRuns::sharded;
+  if (!has_pieces && job.strategy.compared_as != ComparedRuns::replicas) return 0;
+  const auto parameters = static_cast<double>(job.layers->model.parameters());
+  return least_update_s(*job.layers, parameters, has_pieces ? static_cast<double>(job.devices) : 1, rates);
+}
+
 }  // namespace
 
 double least_step_s(const Job& job, const LoneWork& work, const LinkRates& rates) {
@@ -174,7 +186,7 @@ double least_step_s(const Job& job, const LoneWork& work, const LinkRates& rates
   if (passes.first.empty()) return 0;
   if (!rates.are_alike && may_be_on_others(job)) return 0;
   const double first_s = sum(passes.first, 0, passes.first.size()).both_s();
-  if (!has_stages(job)) return first_s;
+  if (!has_stages(job)) return first_s + update_of_replica_s(job, rates);
   const ParallelOptions& mesh = *job.mesh;
   if (const auto* how = dynamic_cast<const MeshDivision*>(job.strategy.division->how.get()))
     return job.mlp != nullptr ? Pipeline(*how, job, layers_of(*job.mlp), passes, rates).seconds()
