@@ -5,6 +5,7 @@
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/plan/pass_fields.h"
 #include "scenarios/plan/step_bound.h"
+#include "scenarios/plan/trace_bound.h"
 #include "scenarios/reading/scenario_rules.h"
 #include "scenarios/run/run_facts.h"
 #include "scenarios/sweep/point_runner.h"
@@ -51,6 +52,11 @@ PointBounds::Seen PointBounds::see(const SweepSpace::Point& choice) {
 }
 
 double PointBounds::least_step_s(const Job& job, const SweepSpace::Point& point) {
+  if (job.trace != nullptr) {
+    const auto [known, is_new] = of_traces_.try_emplace(job.trace->ranks);
+    if (is_new) known->second = least_trace_step_s(*job.trace->ranks);
+    return known->second;
+  }
   const std::string key = key_of(job, point);
   auto known = work_.find(key);
   if (known == work_.end()) known = work_.emplace(key, lone_work(job)).first;

@@ -9,6 +9,8 @@
 namespace tandem::fuzz {
 namespace {
 
+constexpr int kMostStages = 12;  // of longer pipelines, a step has too many records
+
 // One setting of many, left out where the draw says so.
 void maybe(Draws& draw, std::size_t one_of, std::string& settings, const std::string& more) {
   if (draw.one_in(one_of)) settings += ", " + more;
@@ -125,7 +127,8 @@ PointStrategy drawn_point_mesh(Draws& draw, int devices) {
 PointStrategy drawn_point_strategy(Draws& draw, const PointMachines& machines) {
   std::string name = draw.word({"mesh", "mesh", "mesh", "fully_sharded", "multi_worker_mirrored", "parameter_server",
                                 "tensor_parallel", "pipeline_parallel", "mirrored", "central_storage"});
-  if (name == "mesh") return drawn_point_mesh(draw, machines.devices());
+  const bool is_too_long = name == "pipeline_parallel" && machines.devices() > kMostStages;
+  if (name == "mesh" || is_too_long) return drawn_point_mesh(draw, machines.devices());
   if (machines.workers > 1 && (name == "mirrored" || name == "central_storage")) name = "multi_worker_mirrored";
   PointStrategy strategy{.text = "name: " + name};
   strategy.divides_model = name == "tensor_parallel" || name == "pipeline_parallel";
@@ -147,7 +150,7 @@ std::string drawn_point_model(Draws& draw, const PointStrategy& strategy) {
   const std::string model = strategy.divides_model
                                 ? draw.word({"gpt", "llama", "mixtral", "gpt"})
                                 : draw.word({"gpt", "llama", "mixtral", "resnet32", "layers_small", "bert_base"});
-  const int layers = strategy.stages * draw.of({1, 2, 3});
+  const int of_stage = draw.of({1, 2, 3}), layers = strategy.stages * (strategy.stages > kMostStages ? 1 : of_stage);
   const std::string of_all = fmt::format("layers: {}, hidden: {}, heads: 8, tokens: {}, vocabulary: 1024", layers,
                                          draw.word({"512", "1024", "256"}), draw.word({"128", "1024", "64"}));
   if (model == "gpt") return fmt::format("model: gpt, sizes: {{{}}}", of_all);
