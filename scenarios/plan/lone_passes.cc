@@ -325,6 +325,16 @@ LoneWork work_of_perceptron(const Job& job, const Scenario& alone) {
   return {.all = passes, .unhidden = passes};
 }
 
+// Curves of processors are those of the nearest number of devices and of the memory in use, which are others where one
+// device is alone.
+bool has_measured_processors(const Job& job) {
+  const Topology& topology = *job.scenario.topology;
+  const std::vector<NodeIndex> processors = topology.nodes_of(0, NodeKind::cpu);
+  return job.scenario.devices.type == DeviceType::cpu && std::ranges::any_of(processors, [&](NodeIndex one) {
+           return topology.device(one) && !topology.device(one)->rates.empty();
+         });
+}
+
 }  // namespace
 
 bool has_stages(const Job& job) {
@@ -339,6 +349,7 @@ std::int64_t examples_of_pass(const Job& job) {
 
 std::optional<LoneWork> lone_work(const Job& job) {
   if (job.trace != nullptr || !job.models_machine || examples_of_pass(job) == 0) return std::nullopt;
+  if (has_measured_processors(job)) return std::nullopt;
   try {
     Scenario alone = has_stages(job) ? one_stage_of(job) : one_replica_of(job);
     return job.mlp != nullptr ? work_of_perceptron(job, alone) : work_of_layers(job, alone);

@@ -42,8 +42,8 @@ std::int64_t examples_of_pass(const Job& job);
 // replica on one stage: tensor x context devices, and as many along data as divide the experts. Other strategies run as
 // one replica, whose step is `first`, all of it forward; that of a perceptron is the whole step, with all that its
 // device waits for. Kernels wait for as many devices as those of the job. The memory of the devices is no limit, and
-// what the host keeps costs nothing. One simulation. Returns nothing for traces, and where a replica has no example for
-// each pass, or cannot run by itself.
+// what the host keeps costs nothing. One simulation. Returns nothing for traces, on processors with measured rates, and
+// where a replica has no example for each pass, or cannot run by itself.
 std::optional<LoneWork> lone_work(const Job& job);
 
 }  // namespace tandem
