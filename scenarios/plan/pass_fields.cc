@@ -8,25 +8,23 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNeverDecide = {"devices.workers", "topology.cluster.workers",
                                                           "workload.batch"};
-constexpr std::array<std::string_view, 13> kDecideNoMesh = {"strategy.data",
-                                                            "strategy.pipeline",
-                                                            "strategy.virtual_stages",
-                                                            "strategy.micro_batches",
-                                                            "strategy.schedule",
-                                                            "strategy.stage_blocks",
-                                                            "strategy.replicate",
-                                                            "strategy.overlap_gather",
-                                                            "strategy.distributed_optimizer",
-                                                            "strategy.shard_parameters",
-                                                            "strategy.overlap_experts",
-                                                            "strategy.axis_order",
-                                                            "workload.bucket_bytes"};
+constexpr std::array<std::string_view, 11> kDecideNoStage = {"strategy.data",
+                                                             "strategy.pipeline",
+                                                             "strategy.virtual_stages",
+                                                             "strategy.micro_batches",
+                                                             "strategy.stage_blocks",
+                                                             "strategy.replicate",
+                                                             "strategy.overlap_gather",
+                                                             "strategy.distributed_optimizer",
+                                                             "strategy.overlap_experts",
+                                                             "strategy.axis_order",
+                                                             "workload.bucket_bytes"};
 
 }  // namespace
 
-bool decides_passes(std::string_view field, bool is_mesh) {
+bool decides_passes(std::string_view field, bool has_stages) {
   const auto is_among = [field](const auto& fields) { return std::ranges::find(fields, field) != fields.end(); };
-  return !is_among(kNeverDecide) && !(is_mesh && is_among(kDecideNoMesh));
+  return !is_among(kNeverDecide) && !(has_stages && is_among(kDecideNoStage));
 }
 
 }  // namespace tandem

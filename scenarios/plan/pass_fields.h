@@ -5,8 +5,8 @@
 
 namespace tandem {
 
-// Whether passes over equally many examples may differ where this field does. `is_mesh`: of strategies that divide the
-// model over a mesh whose sizes the user gives.
-bool decides_passes(std::string_view field, bool is_mesh);
+// Whether passes over equally many examples may differ where this field does. `has_stages`: of strategies for which
+// has_stages() holds (lone_passes.h).
+bool decides_passes(std::string_view field, bool has_stages);
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/plan/pass_fields.h"
 #include "scenarios/plan/step_bound.h"
+#include "scenarios/plan/trace_bound.h"
 #include "scenarios/reading/scenario_rules.h"
 #include "scenarios/run/run_facts.h"
 #include "scenarios/sweep/point_runner.h"
@@ -51,6 +52,11 @@ PointBounds::Seen PointBounds::see(const SweepSpace::Point& choice) {
 }
 
 double PointBounds::least_step_s(const Job& job, const SweepSpace::Point& point) {
+  if (job.trace != nullptr) {
+    const auto [known, is_new] = of_traces_.try_emplace(job.trace->ranks);
+    if (is_new) known->second = least_trace_step_s(*job.trace->ranks);
+    return known->second;
+  }
   const std::string key = key_of(job, point);
   auto known = work_.find(key);
   if (known == work_.end()) known = work_.emplace(key, lone_work(job)).first;
@@ -60,12 +66,12 @@ double PointBounds::least_step_s(const Job& job, const SweepSpace::Point& point)
 }
 
 std::string PointBounds::key_of(const Job& job, const SweepSpace::Point& point) const {
-  const bool is_mesh = job.strategy.has_free_mesh();
-  const std::int64_t replicas = job.devices / job.devices_of_replica;
-  const int passes = is_mesh ? job.mesh->micro_batches : 1;
-  std::string key = fmt::format("{} examples", job.scenario.workload.batch / replicas / passes);
+  const bool has_stages = tandem::has_stages(job);
+  const int devices = has_stages ? job.mesh->tensor * job.mesh->context : 1;
+  std::string key =
+      fmt::format("{} examples; {} devices, {} in a step", examples_of_pass(job), devices, job.devices_in_step);
   for (const auto& [field, value] : space_.values(point)) {
-    if (decides_passes(field, is_mesh)) key += fmt::format("; {}={}", field, value);
+    if (decides_passes(field, has_stages)) key += fmt::format("; {}={}", field, value);
   }
   return key;
 }

@@ -34,6 +34,7 @@ class PointBounds {
   SharedParts parts_;
   std::map<std::shared_ptr<const Topology>, LinkRates> rates_;
   std::map<std::string, std::optional<LoneWork>> work_;  // by what they depend on
+  std::map<std::shared_ptr<const std::vector<RankTrace>>, double> of_traces_;
 };
 
 }  // namespace tandem

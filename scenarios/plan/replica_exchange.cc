@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "scenarios/workloads/layer_ops.h"
 #include "strategies/model/experts.h"
 #include "topologies/joined_machines.h"
 
@@ -13,8 +15,8 @@ namespace {
 // receives as much, where groups of n devices with the same parameters reduce, scatter or gather.
 class GroupTimes {
  public:
-  GroupTimes(const Job& job, std::int64_t devices_of_group, const LinkRates& rates)
-      : mesh_(*job.mesh), devices_(devices_of_group), rates_(rates) {
+  GroupTimes(const ParallelOptions& mesh, std::int64_t devices_of_group, const LinkRates& rates)
+      : mesh_(mesh), devices_(devices_of_group), rates_(rates) {
     const std::int64_t joined = mesh_.joined, stride = mesh_.stride_of_data();
     if (joined == 0 || devices_ * stride <= joined) return;
     const bool has_several = stride <= joined;  // of a group, in a domain
@@ -43,10 +45,33 @@ class GroupTimes {
   bool is_known_ = true;
 };
 
+// Models that override another one are objects of their own.
+bool machines_are_alike(const Topology& topology) {
+  std::map<int, std::vector<const void*>> models;  // by worker
+  std::set<const void*> devices;
+  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
+    const Node& node = topology.node(i);
+    if (node.kind == NodeKind::gpu) devices.insert(node.device.get());
+    if (node.worker >= 0) models[node.worker].insert(models[node.worker].end(), {node.device.get(), node.port.get()});
+  }
+  for (LinkIndex i = 0; i < topology.link_count(); ++i) {
+    const Link& link = topology.link(i);
+    const int worker = std::max(topology.node(link.from).worker, topology.node(link.to).worker);
+    if (worker >= 0) models[worker].push_back(link.model.get());
+  }
+  const auto is_as_first = [&](const auto& one) { return one.second == models.begin()->second; };
+  return devices.size() <= 1 && std::ranges::all_of(models, is_as_first);
+}
+
 }  // namespace
 
-LinkRates::LinkRates(const Topology& topology) {
+LinkRates::LinkRates(const Topology& topology) : are_alike(machines_are_alike(topology)) {
   std::map<NodeIndex, double> to_gpus, to_host;
+  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
+    if (topology.kind(i) != NodeKind::gpu) continue;
+    const DeviceModel& model = *topology.device(i);
+    if (model.rates.empty()) of_memory = std::max(of_memory, model.memory_bandwidth_bytes_per_s.value);
+  }
   for (LinkIndex i = 0; i < topology.link_count(); ++i) {
     const Link& link = topology.link(i);
     const auto ends_at = [&](NodeKind kind) {
@@ -69,24 +94,36 @@ LinkRates::LinkRates(const Topology& topology) {
   for (const auto& [worker, rate] : ports) of_machine = std::max(of_machine, rate);
 }
 
-ReplicaExchange replica_exchange(const Job& job, const std::vector<std::size_t>& first, const LinkRates& rates) {
-  const ParallelOptions& mesh = *job.mesh;
-  const LayersSettings& layers = *job.layers;
+double least_update_s(const LayersSettings& layers, double parameters, double parts, const LinkRates& rates) {
+  if (layers.learning || rates.of_memory <= 0) return 0;
+  const double of_sum = 3 * static_cast<double>(size_of(layers.parameter_type()));  // reads both, writes one
+  const double bytes = parameters / parts * (of_sum + optimizer_state(layers, 1).bytes);
+  return (1 - layers.offload.optimizer) * bytes / rates.of_memory;
+}
+
+ReplicaExchange replica_exchange(const ParallelOptions& mesh, const LayersSettings& layers,
+                                 const std::vector<std::size_t>& first, const LinkRates& rates) {
   const bool divides_state = mesh.distributed_optimizer;
   ReplicaExchange exchange{.is_summed_later = !layers.overlap && !mesh.shard_parameters,
                            .is_gathered_first = mesh.overlap_gather};
-  const bool is_among_others = mesh.replicate > 1 || mesh.ways() > 1;
-  if (is_among_others) return exchange;
-  const GroupTimes times(job, mesh.replicas(), rates);
+  const GroupTimes times(mesh, mesh.replicas(), rates);
   const auto gradient_bytes = static_cast<double>(size_of(layers.parameter_type()));
+  const bool is_among_others = mesh.replicate > 1 || mesh.ways() > 1;
   const double parameter_bytes = layers.gathers_quantised ? 1 : static_cast<double>(size_of(layers.storage()));
   for (int chunk = 0; chunk < mesh.chunks(); ++chunk) {
     const auto stage = static_cast<std::size_t>(mesh.stage_of(0, chunk));
-    double parameters = 0;
+    double parameters = 0, of_experts = 0;
     for (std::size_t i = first[stage]; i < first[stage + 1]; ++i) {
       const Layer& layer = layers.model.layers[i];
-      if (!has_experts(layer)) parameters += static_cast<double>(layer.parameters()) / mesh.tensor;
+      const auto all = static_cast<double>(layer.parameters());
+      (has_experts(layer) ? of_experts : parameters) +=
+          all / (has_experts(layer) ? mesh.expert * mesh.expert_parts() : mesh.tensor);
     }
+    const bool is_divided = divides_state || mesh.shard_parameters;
+    const int with_experts = mesh.devices_with_experts() * mesh.ways() / mesh.expert;
+    exchange.updated_s += least_update_s(layers, parameters, is_divided ? mesh.replicas() : 1, rates) +
+                          least_update_s(layers, of_experts, is_divided ? with_experts : 1, rates);
+    if (is_among_others) continue;
     exchange.summed_s += times.seconds(parameters * gradient_bytes);
     exchange.gathered_s.push_back(divides_state ? times.seconds(parameters * parameter_bytes) : 0);
   }

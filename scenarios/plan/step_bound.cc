@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "scenarios/workloads/mlp_layers.h"
 #include "strategies/parallel/mesh_division.h"
 
 namespace tandem {
@@ -16,6 +17,7 @@ LonePass& operator+=(LonePass& sum, const LonePass& more) {
   sum.forward_s += more.forward_s;
   sum.backward_s += more.backward_s;
   sum.weights_s += more.weights_s;
+  sum.either_s += more.either_s;
   return sum;
 }
 
@@ -32,7 +34,7 @@ double seconds_of(PassKind pass, const LonePass& stage) {
     case PassKind::backward:
       return stage.backward_s;
     case PassKind::inputs:
-      return stage.backward_s - stage.weights_s;
+      return stage.backward_s - stage.weights_s - stage.either_s;
     case PassKind::weights:
       return stage.weights_s;
   }
@@ -42,10 +44,13 @@ double seconds_of(PassKind pass, const LonePass& stage) {
 // The passes of a step on the devices of a pipeline, each in its order.
 class Pipeline {
  public:
-  Pipeline(const MeshDivision& how, const Job& job, const LonePasses& passes, const LinkRates& rates)
-      : mesh_(*job.mesh), micro_batches_(static_cast<std::size_t>(mesh_.micro_batches_of_chunk())) {
-    const std::vector<std::size_t> first = how.first_layers(job.layers->model, mesh_);
-    exchange_ = replica_exchange(job, first, rates);
+  Pipeline(const MeshDivision& how, const Job& job, const LayersSettings& layers, const LonePasses& passes,
+           const LinkRates& rates)
+      : mesh_(*job.mesh),
+        micro_batches_(static_cast<std::size_t>(mesh_.micro_batches_of_chunk())),
+        machines_are_alike_(rates.are_alike || mesh_.pipeline == 1) {
+    const std::vector<std::size_t> first = how.first_layers(layers.model, mesh_);
+    exchange_ = replica_exchange(mesh_, layers, first, rates);
     for (std::size_t stage = 0; stage + 1 < first.size(); ++stage) {
       first_.push_back(sum(passes.first, first[stage], first[stage + 1]));
       more_.push_back(sum(passes.more, first[stage], first[stage + 1]));
@@ -62,6 +67,8 @@ class Pipeline {
       goes_on = false;
       for (std::size_t place = 0; place < devices_.size(); ++place) goes_on = advance(place) || goes_on;
     }
+    if (!machines_are_alike_)
+      return devices_.front().busy_s + exchange_.updated_s;  // others may be faster than the one that was simulated
     double most_s = with_exchange_s(devices_.front().now_s);
     for (const Device& device : devices_) most_s = std::max(most_s, device.busy_s);
     return most_s;
@@ -81,7 +88,7 @@ class Pipeline {
     const double gathered_s = exchange_.is_gathered_first
                                   ? 0
                                   : std::accumulate(exchange_.gathered_s.begin(), exchange_.gathered_s.end(), 0.0);
-    return std::max(end_s, begin_s + exchange_.summed_s) + gathered_s;
+    return std::max(end_s, begin_s + exchange_.summed_s) + exchange_.updated_s + gathered_s;
   }
 
   // Notes when gradients may be complete, and lets a first pass wait for the parameters of its stage.
@@ -128,6 +135,7 @@ class Pipeline {
       const auto& passes = action.micro_batch == 0 ? first_ : more_;
       const double takes_s = seconds_of(action.pass, passes[static_cast<std::size_t>(stage)]);
       device.busy_s += takes_s;
+      if (action.pass == PassKind::weights) device.busy_s += passes[static_cast<std::size_t>(stage)].either_s;
       const double begin_s = std::max(device.now_s, *ready);
       device.now_s = begin_s + takes_s;
       if (place == 0) exchange_beside(action, device, begin_s);
@@ -144,6 +152,7 @@ class Pipeline {
   std::vector<Device> devices_{};
   std::vector<double> forward_end_s_{}, backward_end_s_{};
   ReplicaExchange exchange_{};
+  bool machines_are_alike_;
   double last_passes_s_ = std::numeric_limits<double>::infinity();
 };
 
@@ -154,16 +163,34 @@ bool hides_exchanges(const Job& job) {
   return job.mesh->overlap_experts || order == PipelineOrder::dual_pipe || order == PipelineOrder::dual_pipe_v;
 }
 
+// Whether a step may be that of other devices than the one that was simulated.
+bool may_be_on_others(const Job& job) {
+  if (!has_stages(job)) return job.servers > 0;
+  const bool is_in_order = dynamic_cast<const MeshDivision*>(job.strategy.division->how.get()) != nullptr;
+  return job.mesh->pipeline > 1 && !is_in_order;
+}
+
+// What each device of a strategy that has whole replicas, or equal pieces of one, does once gradients are known.
+double update_of_replica_s(const Job& job, const LinkRates& rates) {
+  if (job.layers == nullptr || job.strategy.is_registered) return 0;
+  const bool has_pieces = job.strategy.compared_as == ComparedRuns::sharded;
+  if (!has_pieces && job.strategy.compared_as != ComparedRuns::replicas) return 0;
+  const auto parameters = static_cast<double>(job.layers->model.parameters());
+  return least_update_s(*job.layers, parameters, has_pieces ? static_cast<double>(job.devices) : 1, rates);
+}
+
 }  // namespace
 
 double least_step_s(const Job& job, const LoneWork& work, const LinkRates& rates) {
   const LonePasses& passes = hides_exchanges(job) ? work.unhidden : work.all;
   if (passes.first.empty()) return 0;
+  if (!rates.are_alike && may_be_on_others(job)) return 0;
   const double first_s = sum(passes.first, 0, passes.first.size()).both_s();
-  if (!job.strategy.has_free_mesh()) return first_s;
+  if (!has_stages(job)) return first_s + update_of_replica_s(job, rates);
   const ParallelOptions& mesh = *job.mesh;
   if (const auto* how = dynamic_cast<const MeshDivision*>(job.strategy.division->how.get()))
-    return Pipeline(*how, job, passes, rates).seconds();
+    return job.mlp != nullptr ? Pipeline(*how, job, layers_of(*job.mlp), passes, rates).seconds()
+                              : Pipeline(*how, job, *job.layers, passes, rates).seconds();
   // Some device has at least as much work as all of them have on average.
   const double more_s = sum(passes.more, 0, passes.more.size()).both_s();
   return (first_s + (mesh.micro_batches - 1) * more_s) / mesh.pipeline;

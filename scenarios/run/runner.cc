@@ -38,7 +38,7 @@ EngineOptions options_of(const Job& job, const RunOptions& run_options) {
   options.values = asked.values;
   options.collectives = asked.collectives;
   options.nccl = asked.nccl;
-  options.devices_in_step = job.devices_in_step;
+  options.devices_in_step = run_options.devices_in_step.value_or(job.devices_in_step);
   options.work_spread = job.scenario.workload.spread;
   options.schedule_seed = run_options.schedule_seed;
   options.graphs = asked.graphs;

@@ -14,6 +14,7 @@
 #include <functional>
 #include <string>
 
+#include "tests/fuzz/drawn_points.h"
 #include "tests/fuzz/run_checks.h"
 #include "topologies/base/error.h"
 
@@ -77,7 +78,7 @@ int from_environment(const char* name, int otherwise) {
 
 // Returns how many of the jobs ran.
 int expect_all_hold(const Check& check, const std::function<std::string(Draws&)>& text, int jobs) {
-  constexpr std::size_t kBytes = 64;
+  constexpr std::size_t kBytes = 128;
   jobs = from_environment("TANDEM_DRAWN_JOBS", jobs);
   const int first = from_environment("TANDEM_DRAWN_SEED", 1);
   int ran = 0;
@@ -100,6 +101,11 @@ int expect_all_hold(const Check& check, const std::function<std::string(Draws&)>
 TEST(DrawnRuns, ScenariosHoldWhatEveryRunMust) {
   const auto check = [](Draws& draws) { return problem_of_scenario(drawn_scenario(draws)); };
   EXPECT_GT(expect_all_hold(check, drawn_scenario, 120), 0);
+}
+
+TEST(DrawnRuns, PointsTakeNoLessThanTheirBounds) {
+  const auto check = [](Draws& draws) { return problem_of_point(drawn_point(draws)); };
+  EXPECT_GT(expect_all_hold(check, drawn_point, 150), 0);
 }
 
 TEST(DrawnRuns, CollectivesHoldWhatEveryRunMust) {

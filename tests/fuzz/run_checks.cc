@@ -118,15 +118,16 @@ std::string problem_of_repetitions(const Scenario& scenario, const RunResult& ru
   return problem.empty() ? problem_on_slower_gpus(scenario, run) : problem;
 }
 
-// What devices do by themselves takes no longer than the step.
-std::string problem_of_bound(const Scenario& scenario, const RunResult& run) {
+// What devices do by themselves takes no longer than the step. Nothing without a bound.
+std::optional<std::string> problem_of_bound(const Scenario& scenario, const RunResult& run) {
   Scenario on_topology = scenario;
   on_topology.topology = run.topology;
   const Job job = job_of(on_topology);
   const std::optional<LoneWork> work = lone_work(job);
-  if (!work) return {};
+  if (!work) return std::nullopt;
   const auto step_s = static_cast<double>(run.report.summary.step_time.mean) * 1e-9;
   const double least_s = least_step_s(job, *work, LinkRates(*on_topology.topology));
+  if (least_s <= 0) return std::nullopt;
   return least_s <= step_s * (1 + kRounding) ? "" : fmt::format("takes {} s, below its bound of {} s", step_s, least_s);
 }
 
@@ -173,8 +174,20 @@ std::string problem_of_scenario(const std::string& text) {
     const Scenario scenario = parse_scenario(text, "/nowhere/drawn.yaml");
     const RunResult run = run_scenario(scenario, one_run());
     std::string problem = problem_of_times(run);
-    if (problem.empty()) problem = problem_of_bound(scenario, run);
+    if (problem.empty()) problem = problem_of_bound(scenario, run).value_or("");
     return problem.empty() ? problem_of_repetitions(scenario, run) : problem;
+  });
+}
+
+std::string problem_of_point(const std::string& text) {
+  under_test = text;
+  return unless_refused([&] {
+    const Scenario scenario = parse_scenario(text, "/nowhere/point.yaml");
+    RunOptions options = one_run();
+    options.only_report = options.has_all_memory = true;
+    const std::optional<std::string> problem = problem_of_bound(scenario, run_scenario(scenario, options));
+    if (!problem) throw Error("no bound");
+    return *problem;
   });
 }
 

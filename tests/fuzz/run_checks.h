@@ -13,6 +13,8 @@ namespace tandem::fuzz {
 // it is repeated, and when no worker represents others; it is no faster, by more than 2 %, on GPUs of half the
 // speed; and it takes no less than its bound (scenarios/plan/step_bound.h).
 std::string problem_of_scenario(const std::string& text);
+// The step of a point takes no less than its bound. A point without a bound is refused.
+std::string problem_of_point(const std::string& text);
 // A collective's time is finite, more than 0 for several devices, and the same when it is repeated.
 std::string problem_of_collective(const DrawnCollective& drawn);
 // Every point ends with figures that are finite, or says why it has none, and the table is the same when the points run
