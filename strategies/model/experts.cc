@@ -68,18 +68,20 @@ double parts_used(std::int64_t experts, std::int64_t used, std::int64_t parts, c
   const std::int64_t of_group = experts / groups.count;
   double sum = 0;
   std::vector<double> found;
-  std::int64_t found_in = -1, found_width = 0;  // parts of one group that are as wide have the same probabilities
+  double of_found = 0;
+  std::int64_t found_width = 0;  // parts that are inside a group and as wide have the same probabilities
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t begin = part * experts / parts, end = (part + 1) * experts / parts;
     const bool is_in_one = end > begin && begin / of_group == (end - 1) / of_group;
-    if (!is_in_one || begin / of_group != found_in || end - begin != found_width) {
+    if (!is_in_one || end - begin != found_width) {
       found = in_chosen_groups(begin, end, of_group, groups);
-      found_in = is_in_one ? begin / of_group : -1;
-      found_width = end - begin;
+      found_width = is_in_one ? end - begin : 0;
+      of_found = 0;
+      for (std::size_t of_part = 0; of_part < found.size(); ++of_part) {
+        of_found += found[of_part] * (1 - missed(groups.used * of_group, used, static_cast<std::int64_t>(of_part)));
+      }
     }
-    for (std::size_t of_part = 0; of_part < found.size(); ++of_part) {
-      sum += found[of_part] * (1 - missed(groups.used * of_group, used, static_cast<std::int64_t>(of_part)));
-    }
+    sum += of_found;
   }
   return sum;
 }
