@@ -74,7 +74,7 @@ TEST(Ledger, AcceleratorsAreMachinesOfTheCatalog) {
   EXPECT_EQ(node("NVIDIA A100-SXM-40GB", 4), "hgx-a100-4gpu-40gb");
   EXPECT_EQ(node("NVIDIA A100-PCIe-80GB", 2), "pcie-8gpu");
   EXPECT_EQ(node("NVIDIA A30", 2), "a30-8gpu");
-  EXPECT_EQ(node("NVIDIA L4", 6), "l4-8gpu");
+  EXPECT_EQ(node("NVIDIA L4", 6), "aws-g6");
   EXPECT_EQ(node("NVIDIA L40", 8), "l40-8gpu");
   EXPECT_EQ(node("NVIDIA L40S", 8), "l40s-8gpu");
   EXPECT_EQ(node("NVIDIA H100-SXM5-80GB", 4), "hgx-h100-4gpu");

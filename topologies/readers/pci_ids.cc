@@ -18,7 +18,7 @@ constexpr unsigned kAmazon = 0x1d0f;
 constexpr unsigned kBroadcom = 0x14e4;
 
 // Products by id: pci.ids, version 2023.04.10, and for newer products pciutils/pciids pci.ids, commit df389f5c.
-constexpr std::array<PciGpu, 62> kGpus{{
+constexpr std::array<PciGpu, 63> kGpus{{
     {kNvidia, 0x102d, "NVIDIA Tesla K80", "sm_37", "azure-nc24-k80"},
     {kNvidia, 0x17fd, "NVIDIA Tesla M40", "sm_52", "pcie-m40-8gpu"},
     {kNvidia, 0x17c2, "NVIDIA GeForce GTX TITAN X", "sm_52", "pcie-titanx-8gpu"},
@@ -45,14 +45,15 @@ constexpr std::array<PciGpu, 62> kGpus{{
     {kNvidia, 0x20f1, "NVIDIA A100 PCIe 40 GB", "sm_80", "a100-pcie-4gpu-nop2p"},
     {kNvidia, 0x20b5, "NVIDIA A100 PCIe 80 GB", "sm_80", "pcie-8gpu"},
     {kNvidia, 0x20f3, "NVIDIA A800 SXM4 80 GB", "sm_80", "hgx-a800"},
-    {kNvidia, 0x20b7, "NVIDIA A30", "sm_80", ""},
+    {kNvidia, 0x20b7, "NVIDIA A30", "sm_80", "a30-8gpu"},
     {kNvidia, 0x2235, "NVIDIA A40", "sm_86", ""},
     {kNvidia, 0x2236, "NVIDIA A10", "sm_86", "a10-4gpu"},
     {kNvidia, 0x2237, "NVIDIA A10G", "sm_86", "aws-g5"},
     {kNvidia, 0x2230, "NVIDIA RTX A6000", "sm_86", "rtx-a6000-4gpu"},
+    {kNvidia, 0x2231, "NVIDIA RTX A5000", "sm_86", "rtx-a5000-4gpu"},
     {kNvidia, 0x2204, "NVIDIA GeForce RTX 3090", "sm_86", "rtx3090-4gpu"},
     {kNvidia, 0x27b8, "NVIDIA L4", "sm_89", "aws-g6"},
-    {kNvidia, 0x26b5, "NVIDIA L40", "sm_89", ""},
+    {kNvidia, 0x26b5, "NVIDIA L40", "sm_89", "l40-8gpu"},
     {kNvidia, 0x26b9, "NVIDIA L40S", "sm_89", "l40s-8gpu"},
     {kNvidia, 0x26b1, "NVIDIA RTX 6000 Ada", "sm_89", "rtx6000-ada-4gpu"},
     {kNvidia, 0x2684, "NVIDIA GeForce RTX 4090", "sm_89", "rtx4090-8gpu"},

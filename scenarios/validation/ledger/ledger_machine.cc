@@ -41,7 +41,7 @@ constexpr auto kMachines = std::to_array<KnownMachine>({
     {{"RTX A5000", "", ""}, 4, "rtx-a5000-4gpu"},
     {{"L40S", "", ""}, 8, "l40s-8gpu"},
     {{"L40", "", ""}, 8, "l40-8gpu"},
-    {{"L4", "", ""}, 8, "l4-8gpu"},
+    {{"L4", "", ""}, 8, "aws-g6"},
     {{"MI355X", "", ""}, 8, "mi355x-8gpu"},
 });
 
