@@ -8,10 +8,28 @@
 #include <regex>
 #include <vector>
 
+#include "strategies/strategies.h"
+
 namespace tandem::validation {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::string strategy_where(bool (*is_it)(const StrategyInfo& info)) {
+  for (const std::string& name : strategy_names()) {
+    if (is_it(strategy_info(name))) return name;
+  }
+  TANDEM_UNREACHABLE("a strategy of Tandem's own");
+}
+
+bool is_of_replicas(const StrategyInfo& info) {
+  return info.several_workers && info.compared_as == ComparedRuns::replicas &&
+         info.parameter_servers == ServerUse::none && !info.is_registered;
+}
+
+bool is_mesh(const StrategyInfo& info) {
+  return info.has_free_mesh() && !info.is_registered;
+}
 
 // MXNet, by NVIDIA: batch norms stay on the chip, and are parts of convolutions on H100 and since the rounds of 2023.
 LedgerJob resnet(const LedgerRow& row) {
@@ -22,7 +40,7 @@ LedgerJob resnet(const LedgerRow& row) {
                        {"dtype", "f16"},
                        {"optimizer", "momentum"},
                        {"stack", {{"layout", "nhwc"}, {"fusion", has_graphs ? "in_convolutions" : "persistent"}}}},
-          .strategy = {{"name", "multi_worker_mirrored"}}};
+          .strategy = {{"name", strategy_where(is_of_replicas)}}};
 }
 
 // The settings of NeMo's configurations, whatever the round calls them.
@@ -95,7 +113,10 @@ std::vector<int> blocks_without_ends(int blocks, const Layout& layout) {
 }
 
 Json mesh_of(const Settings& settings, const Layout& layout, int blocks) {
-  Json mesh{{"name", "mesh"}, {"data", layout.data}, {"tensor", layout.tensor}, {"pipeline", layout.pipeline}};
+  Json mesh{{"name", strategy_where(is_mesh)},
+            {"data", layout.data},
+            {"tensor", layout.tensor},
+            {"pipeline", layout.pipeline}};
   if (layout.context > 1) {
     mesh["context"] = layout.context;
     mesh["context_exchange"] = "ring";
