@@ -43,10 +43,12 @@ void add_dot(Series& series, double x, double y) {
 std::string search_section(const std::vector<PlanPoint>& points, double best_ns) {
   Series simulated{.name = "simulated", .points = {}, .mark = Series::Mark::dots};
   Series ruled_out{.name = "not simulated: takes at least this", .points = {}, .mark = Series::Mark::dots};
+  HtmlTable table("simulated points", {"point", "no step takes less", "step"});
   for (const PlanPoint& one : points) {
     if (one.least_step_ns <= 0 || one.least_step_ns > kNear * best_ns) continue;
     if (one.point.is_done()) {
       add_dot(simulated, one.least_step_ns, one.point.step_time);
+      table.add({one.point.values_text(), time_text(one.least_step_ns), time_text(one.point.step_time)});
     } else if (one.point.state == "not run") {
       add_dot(ruled_out, one.least_step_ns, one.least_step_ns);
     }
@@ -58,7 +60,8 @@ std::string search_section(const std::vector<PlanPoint>& points, double best_ns)
                 .series = {std::move(ruled_out), std::move(simulated), std::move(best)},
                 .shaded_name = {}};
   return section("The search", paragraph("Points of at most twice the best step.") +
-                                   xy_chart("Steps over the times that they cannot go below", std::move(chart)));
+                                   xy_chart("Steps over the times that they cannot go below", std::move(chart)) +
+                                   folded("Simulated points as a table", std::move(table).finish()));
 }
 
 // The points than which none is faster with as little memory.
