@@ -80,8 +80,8 @@ TEST(Models, RetinaNetHasThePublishedTotals) {
 TEST(Models, UNet3DHasThePublishedTotals) {
   const Model model = packaged("unet3d");
   const std::vector<std::int64_t> widths{32, 64, 128, 256, 320, 320};
-  std::int64_t parameters = 27 * 32 + 27 * 32 * 32 + 4 * 32 + 3 * 33, macs = 128 * 128 * 128 * (27 * 33 * 32 + 3 * 32);
-  std::int64_t voxels = 128 * 128 * 128;
+  std::int64_t voxels = 128 * 128 * 128, macs = voxels * (27 * 33 * 32 + 3 * 32);
+  std::int64_t parameters = 27 * 32 + 27 * 32 * 32 + 4 * 32 + 3 * 33;
   for (std::size_t i = 1; i < widths.size(); ++i) {
     const std::int64_t fine = widths[i - 1], coarse = widths[i], one = 27 * fine * fine;
     parameters += 27 * coarse * (fine + coarse) + 4 * coarse + 8 * fine * coarse + fine + 3 * one + 4 * fine;
