@@ -2,7 +2,6 @@
 // it; a simulated GPU derives tiles, algorithms and memory traffic from it (engine/sim/costs/kernel_costs.h).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <variant>
 
@@ -32,11 +31,10 @@ struct ConvolutionShape {
   std::int64_t image_depth = 0;  // of an input with three sides; 0: it has two
 
   std::int64_t of_window(std::int64_t side) const { return image_depth > 0 ? side * side * side : side * side; }
-  std::int64_t in_points() const { return height * width * std::max<std::int64_t>(image_depth, 1); }
-  std::int64_t out_points() const {
-    const auto divided = [this](std::int64_t side) { return (side + stride - 1) / stride; };
-    return divided(height) * divided(width) * divided(std::max<std::int64_t>(image_depth, 1));
-  }
+  std::int64_t in_depth() const { return image_depth > 0 ? image_depth : 1; }
+  std::int64_t out_depth() const { return (in_depth() + stride - 1) / stride; }
+  std::int64_t in_points() const { return height * width * in_depth(); }
+  std::int64_t out_points() const { return out_height() * out_width() * out_depth(); }
   std::int64_t out_height() const { return (height + stride - 1) / stride; }
   std::int64_t out_width() const { return (width + stride - 1) / stride; }
   std::int64_t input_elements() const { return images * in_points() * in_channels; }

@@ -8,47 +8,54 @@
 #include <regex>
 #include <vector>
 
+#include "strategies/strategies.h"
+#include "topologies/base/error.h"
+
 namespace tandem::validation {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+// The strategy that has a replica on each device of all machines.
+std::string replicating_strategy() {
+  for (const std::string& name : strategy_names()) {
+    const StrategyInfo& info = strategy_info(name);
+    const bool reduces = info.several_workers && info.compared_as == ComparedRuns::replicas;
+    if (reduces && !info.is_registered) return name;
+  }
+  TANDEM_UNREACHABLE("the strategies");
+}
+
+// An image network in f16, channels last.
+LedgerJob image_network(const LedgerRow& row, const char* model, const char* optimizer, const char* fusion) {
+  return {.workload = {{"kind", "layers"},
+                       {"model", model},
+                       {"batch", row.batch},
+                       {"dtype", "f16"},
+                       {"optimizer", optimizer},
+                       {"stack", {{"layout", "nhwc"}, {"fusion", fusion}}}},
+          .strategy = {{"name", replicating_strategy()}}};
+}
+
 // MXNet, by NVIDIA: batch norms stay on the chip, and are parts of convolutions on H100 and since the rounds of 2023.
 LedgerJob resnet(const LedgerRow& row) {
   const bool has_graphs = row.round >= "v3" || row.accelerator.find("H100") != std::string::npos;
-  return {.workload = {{"kind", "layers"},
-                       {"model", "resnet50"},
-                       {"batch", row.batch},
-                       {"dtype", "f16"},
-                       {"optimizer", "momentum"},
-                       {"stack", {{"layout", "nhwc"}, {"fusion", has_graphs ? "in_convolutions" : "persistent"}}}},
-          .strategy = {{"name", "multi_worker_mirrored"}}};
+  return image_network(row, "resnet50", "momentum", has_graphs ? "in_convolutions" : "persistent");
 }
 
 // PyTorch, by NVIDIA: norms and sums are compiled, products of heads have their bias and activation, and one CUDA graph
 // has the whole step.
 LedgerJob retinanet(const LedgerRow& row) {
-  return {.workload = {{"kind", "layers"},
-                       {"model", "retinanet"},
-                       {"batch", row.batch},
-                       {"dtype", "f16"},
-                       {"optimizer", "adam"},
-                       {"stack", {{"layout", "nhwc"}, {"fusion", "compiled"}}}},
-          .strategy = {{"name", "multi_worker_mirrored"}}};
+  return image_network(row, "retinanet", "adam", "compiled");
 }
 
 // MXNet, by NVIDIA: norms are kernels with their activation. Those with most of the bytes are larger than a chip.
 // Horovod reduces all gradients in one group, after the backward pass (num_groups=1).
 LedgerJob unet3d(const LedgerRow& row) {
   if (row.batch < row.devices()) throw NotPredicted("several devices work on one example");
-  return {.workload = {{"kind", "layers"},
-                       {"model", "unet3d"},
-                       {"batch", row.batch},
-                       {"dtype", "f16"},
-                       {"optimizer", "momentum"},
-                       {"overlap", false},
-                       {"stack", {{"layout", "nhwc"}, {"fusion", "hand"}}}},
-          .strategy = {{"name", "multi_worker_mirrored"}}};
+  LedgerJob job = image_network(row, "unet3d", "momentum", "hand");
+  job.workload["overlap"] = false;
+  return job;
 }
 
 // The settings of NeMo's configurations, whatever the round calls them.
