@@ -16,8 +16,8 @@ struct ProductShape {
   bool operator==(const ProductShape&) const = default;
 };
 
-// One pass of a two-dimensional convolution with padding, so that an output side is the input side / stride, rounded
-// up.
+// One pass of a convolution with padding, so that an output side is the input side / stride, rounded up. The kernel has
+// as many equal sides as the input.
 struct ConvolutionShape {
   enum class Pass : std::uint8_t { forward, input_gradient, weight_gradient };
   Pass pass = Pass::forward;
@@ -27,15 +27,21 @@ struct ConvolutionShape {
   std::int64_t kernel = 1;  // its side
   std::int64_t stride = 1;
   std::int64_t groups = 1;
-  bool channels_last = true;  // NHWC; false: NCHW
+  bool channels_last = true;     // NHWC; false: NCHW
+  std::int64_t image_depth = 0;  // of an input with three sides; 0: it has two
 
+  std::int64_t of_window(std::int64_t side) const { return image_depth > 0 ? side * side * side : side * side; }
+  std::int64_t in_depth() const { return image_depth > 0 ? image_depth : 1; }
+  std::int64_t out_depth() const { return (in_depth() + stride - 1) / stride; }
+  std::int64_t in_points() const { return height * width * in_depth(); }
+  std::int64_t out_points() const { return out_height() * out_width() * out_depth(); }
   std::int64_t out_height() const { return (height + stride - 1) / stride; }
   std::int64_t out_width() const { return (width + stride - 1) / stride; }
-  std::int64_t input_elements() const { return images * height * width * in_channels; }
-  std::int64_t output_elements() const { return images * out_height() * out_width() * out_channels; }
-  std::int64_t weights() const { return in_channels / groups * out_channels * kernel * kernel; }
+  std::int64_t input_elements() const { return images * in_points() * in_channels; }
+  std::int64_t output_elements() const { return images * out_points() * out_channels; }
+  std::int64_t weights() const { return in_channels / groups * out_channels * of_window(kernel); }
   double flops() const {  // two for each multiply-accumulate; all passes have equally many
-    const std::int64_t per_output = in_channels / groups * kernel * kernel;
+    const std::int64_t per_output = in_channels / groups * of_window(kernel);
     return 2.0 * static_cast<double>(output_elements()) * static_cast<double>(per_output);
   }
   bool operator==(const ConvolutionShape&) const = default;

@@ -88,7 +88,7 @@ bool are_same(const Product& a, const Product& b) {
          a.layer.embedding == b.layer.embedding && a.layer.routing == b.layer.routing &&
          a.layer.split == b.layer.split && a.layer.shared_weights == b.layer.shared_weights &&
          a.layer.scores == b.layer.scores && a.layer.is_frozen == b.layer.is_frozen &&
-         a.layer.adapter_rank == b.layer.adapter_rank;
+         a.layer.has_frozen_norm == b.layer.has_frozen_norm && a.layer.adapter_rank == b.layer.adapter_rank;
 }
 
 // Fills up a vocabulary of which `tensor` devices have equal parts in `read`, and returns with how many entries.

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <string>
 
+#include "strategies/model/lora.h"
+
 namespace tandem {
 namespace {
 
@@ -36,8 +38,11 @@ class LayerReader {
     if (const YamlReader embedding = map_.optional("embedding")) read_embedding(embedding);
     if (const YamlReader routing = map_.optional("dispatch")) read_routing(routing, Layer::Routing::Way::dispatch);
     if (const YamlReader routing = map_.optional("combine")) read_routing(routing, Layer::Routing::Way::combine);
+    read_frozen();
     read_then();
     read_parameters();
+    if (layer_.is_frozen) freeze(layer_);
+    check_frozen();
     read_split();
     return std::move(layer_);
   }
@@ -103,7 +108,7 @@ class LayerReader {
 
   void read_convolution(const YamlReader& map) {
     Layer::Convolution convolution;
-    std::tie(convolution.height, convolution.width) = pair_of(map.required("image"), "[height, width]", true);
+    read_image(map.required("image"), convolution);
     std::tie(convolution.in_channels, convolution.out_channels) =
         pair_of(map.required("channels"), "[input channels, output channels]", false);
     convolution.kernel = sizes_.read(map.required("kernel"), 1, kMostKernel, 1);
@@ -117,7 +122,19 @@ class LayerReader {
     }
     layer_.convolution = convolution;
     layer_.gemm = convolution.as_gemm();
-    layer_.tensors.push_back(layer_.gemm->depth * layer_.gemm->columns);
+    has_others_weights_ = map.optional("shared_weights").boolean(false);
+    if (!has_others_weights_) layer_.tensors.push_back(layer_.gemm->depth * layer_.gemm->columns);
+  }
+
+  void read_image(const YamlReader& image, Layer::Convolution& convolution) const {
+    const std::vector<YamlReader> sides = image.is_list() ? image.list() : std::vector<YamlReader>{};
+    if (sides.size() == 3) {
+      convolution.image_depth = size(sides[0]);
+      convolution.height = size(sides[1]);
+      convolution.width = size(sides[2]);
+      return;
+    }
+    std::tie(convolution.height, convolution.width) = pair_of(image, "[height, width] or [depth, height, width]", true);
   }
 
   void read_dense(const YamlReader& map) {
@@ -173,9 +190,26 @@ class LayerReader {
       const bool is_scaled = operation == Pointwise::bias || operation == Pointwise::rms_norm;
       const int tensors = is_scaled ? 1 : is_norm(operation) ? 2 : 0;
       const std::int64_t biases = layer_.gemm ? layer_.gemm->experts * columns : columns;
-      layer_.tensors.insert(layer_.tensors.end(), static_cast<std::size_t>(tensors),
-                            operation == Pointwise::bias ? biases : norm_columns);
+      const bool is_frozen = layer_.has_frozen_norm && operation == Pointwise::batch_norm;
+      std::vector<std::int64_t>& parameters = is_frozen ? layer_.frozen : layer_.tensors;
+      if (has_others_weights_) continue;
+      parameters.insert(parameters.end(), static_cast<std::size_t>(tensors),
+                        operation == Pointwise::bias ? biases : norm_columns);
     }
+  }
+
+  // Before `then` is read, which has parameters, too.
+  void read_frozen() {
+    enum class What : std::uint8_t { nothing, norms, all };
+    const What what = map_.optional("frozen").one_of<What>({{"norms", What::norms}, {"all", What::all}}, What::nothing);
+    layer_.has_frozen_norm = what != What::nothing;
+    layer_.is_frozen = what == What::all;
+  }
+
+  void check_frozen() const {
+    const bool has_norm = std::ranges::count(layer_.then, Pointwise::batch_norm) > 0;
+    if (!layer_.has_frozen_norm || layer_.is_frozen || has_norm) return;
+    map_.optional("frozen").error("`then` has no batch_norm whose parameters this would keep from learning");
   }
 
   static Pointwise read_operation(const YamlReader& operation) {
@@ -232,6 +266,7 @@ class LayerReader {
   YamlReader map_;
   const ModelSizes& sizes_;
   Layer layer_;
+  bool has_others_weights_ = false;
 };
 
 // Between layers that are split by columns and the one that is split by rows, every device has only its part of the

@@ -56,7 +56,8 @@ Model read_model(const InputFile& file, const std::map<std::string, std::int64_t
   if (layers.is_list() && !has_gemm) layers.error("needs at least one layer with a gemm, convolution or dense");
   if (problems.empty()) sizes.report_unused(root.optional("sizes"));
   if (problems.empty()) {
-    check_total(root.required("parameters"), model.parameters(), "parameters", sizes.is_as_in_file());
+    const std::int64_t parameters = model.parameters() + model.frozen_parameters();
+    check_total(root.required("parameters"), parameters, "parameters", sizes.is_as_in_file());
     check_total(root.required("macs"), model.forward_macs(), "multiply-accumulates", sizes.is_as_in_file());
   } else {
     root.required("parameters");

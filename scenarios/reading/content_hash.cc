@@ -72,7 +72,9 @@ void add_forms(Fnv1a& hash, const Layer& layer) {
                               convolution->stride, convolution->groups}) {
       hash.add(number);
     }
+    if (convolution->image_depth > 0) hash.add(convolution->image_depth);
   }
+  if (layer.has_frozen_norm) hash.add(layer.is_frozen ? "all frozen" : "norms frozen");
   if (const auto& embedding = layer.embedding) {
     for (const auto number : {embedding->rows, embedding->columns, embedding->entries}) hash.add(number);
   }

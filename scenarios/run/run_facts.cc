@@ -54,7 +54,10 @@ std::vector<std::string> notes_of_workload(const Job& job) {
   }
   if (const std::int64_t frozen = layers->model.frozen_parameters(); frozen > 0) {
     const std::int64_t learning = layers->model.parameters();
-    notes.push_back(fmt::format("LoRA: {} of {} parameters learn", learning, learning + frozen));
+    const bool has_adapters =
+        std::ranges::any_of(layers->model.layers, [](const Layer& l) { return l.adapter_rank > 0; });
+    notes.push_back(fmt::format("{}: {} of {} parameters learn", has_adapters ? "LoRA" : "frozen layers", learning,
+                                learning + frozen));
   }
   if (layers->packed) {
     const PackedSequences& packed = *layers->packed;

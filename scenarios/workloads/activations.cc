@@ -80,6 +80,7 @@ std::int64_t kept_output_elements(const Layer& layer, const ActivationSettings& 
 std::int64_t kept_by_operations(const Layer& layer, const ActivationSettings& settings) {
   std::int64_t bytes = 0;
   for (const Pointwise operation : layer.then) {
+    if (layer.has_frozen_norm && operation == Pointwise::batch_norm) continue;  // the result says what ReLU hid
     bytes += kept_output_elements(layer, settings) * bytes_kept_by(operation, settings);
   }
   return bytes;

@@ -91,7 +91,8 @@ ConvolutionShape LayerKernels::convolution(const Layer& layer, Part part) const 
           .kernel = convolution.kernel,
           .stride = convolution.stride,
           .groups = convolution.groups,
-          .channels_last = stack_.layout == Layout::nhwc};
+          .channels_last = stack_.layout == Layout::nhwc,
+          .image_depth = convolution.image_depth};
 }
 
 // The products of all examples are one product, unless both operands belong to the example.
@@ -125,7 +126,9 @@ void LayerKernels::add_operations(const Layer& layer, bool forward, std::vector<
   for (const Pointwise operation : layer.then) {
     if (!forward && layer.is_frozen && operation == Pointwise::bias) continue;
     const PointwiseTraffic both = is_of_experts(layer) ? traffic_of_experts(operation, stack_, layer.gemm->experts)
-                                                       : traffic_of(operation, stack_, is_attention);
+                                  : layer.has_frozen_norm && operation == Pointwise::batch_norm
+                                      ? traffic_of_frozen_norm(stack_)
+                                      : traffic_of(operation, stack_, is_attention);
     const Traffic& traffic = forward ? both.forward : both.backward;
     bytes += elements * (traffic.passes * element_bytes_ + traffic.bytes);
     launches += traffic.kernels;

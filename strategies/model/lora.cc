@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 namespace tandem {
 namespace {
@@ -35,11 +34,14 @@ Layer product_of(const Layer& layer, const char* more, std::int64_t depth, std::
 
 }  // namespace
 
+void freeze(Layer& layer) {
+  layer.is_frozen = true;
+  layer.frozen.insert(layer.frozen.begin(), layer.tensors.begin(), layer.tensors.end());
+  layer.tensors.clear();
+}
+
 void freeze(Model& model) {
-  for (Layer& layer : model.layers) {
-    layer.is_frozen = true;
-    layer.frozen = std::exchange(layer.tensors, {});
-  }
+  for (Layer& layer : model.layers) freeze(layer);
 }
 
 namespace {
@@ -112,8 +114,11 @@ std::int64_t summed_adapter_parameters(const Layer& part, bool divides_rows) {
 double training_macs(const Model& model) {
   constexpr double kPasses = 3;
   double macs = kPasses * static_cast<double>(model.forward_macs());
-  for (const Layer& layer : model.layers) {
-    if (layer.is_frozen && layer.gemm && !layer.gemm->batched) macs -= static_cast<double>(layer.forward_macs());
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    const bool has_backward = learns_until(model.layers, i), is_weighted = layer.gemm && !layer.gemm->batched;
+    const double left_out = !has_backward ? kPasses - 1 : layer.is_frozen && is_weighted ? 1 : 0;
+    macs -= left_out * static_cast<double>(layer.forward_macs());
     if (layer.adapter_rank == 0) continue;
     const std::int64_t down = layer.shares_adapter ? 0 : down_adapter(layer).forward_macs();
     macs += kPasses * static_cast<double>(down + up_adapter(layer).forward_macs());

@@ -17,7 +17,8 @@
 
 namespace tandem {
 
-// Freezes all parameters of a model. Adapters are added by add_adapters().
+// Freezes all parameters of a layer or a model. Adapters are added by add_adapters().
+void freeze(Layer& layer);
 void freeze(Model& model);
 // Gives the layers with this name, in every block or outside of blocks, an adapter. Several names are neighbours that
 // read the same input and have one A together, as where a framework joins query, key and value in one product. Returns

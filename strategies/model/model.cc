@@ -16,12 +16,13 @@ std::int64_t total(const std::vector<Layer>& layers, Of of) {
 }  // namespace
 
 Layer::Gemm Layer::Convolution::as_gemm() const {
-  const std::int64_t out_height = (height + stride - 1) / stride, out_width = (width + stride - 1) / stride;
+  const auto divided = [this](std::int64_t side) { return (side + stride - 1) / stride; };
+  const std::int64_t depth = std::max<std::int64_t>(image_depth, 1), window = image_depth > 0 ? kernel : 1;
   Gemm product;
-  product.rows = out_height * out_width;
+  product.rows = divided(height) * divided(width) * divided(depth);
   product.columns = out_channels;
-  product.depth = in_channels / groups * kernel * kernel;
-  product.input_elements = height * width * in_channels;
+  product.depth = in_channels / groups * kernel * kernel * window;
+  product.input_elements = height * width * depth * in_channels;
   return product;
 }
 

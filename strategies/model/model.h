@@ -29,13 +29,15 @@ struct Layer {
     double attended = 1;              // of all pairs of a query and a key, the share that a causal mask leaves
     bool operator==(const Gemm&) const = default;
   };
-  // A convolution with padding: an output side is the input side / stride, rounded up.
+  // A convolution with padding: an output side is the input side / stride, rounded up. The kernel has as many equal
+  // sides as the input.
   struct Convolution {
     std::int64_t height = 0, width = 0;  // of the input
     std::int64_t in_channels = 0, out_channels = 0;
     std::int64_t kernel = 1;  // its side
     std::int64_t stride = 1;
     std::int64_t groups = 1;
+    std::int64_t image_depth = 0;  // of an input with three sides; 0: it has two
 
     // Returns the product of its operands as matrices, those of all groups side by side.
     Gemm as_gemm() const;
@@ -98,7 +100,8 @@ struct Layer {
   std::optional<Routing> routing;
   std::vector<Pointwise> then;         // what is done to the output, in this order
   std::vector<std::int64_t> tensors;   // elements of each parameter that learns, in order of creation
-  bool is_frozen = false;              // only an adapter learns (strategies/model/lora.h)
+  bool is_frozen = false;              // nothing learns but an adapter (strategies/model/lora.h)
+  bool has_frozen_norm = false;        // batch norms apply constants: statistics that training does not change
   std::vector<std::int64_t> frozen{};  // elements of each parameter that does not learn
   std::int64_t adapter_rank = 0;       // 0: no adapter
   bool shares_adapter = false;         // the first product of its adapter is that of the layer before it

@@ -202,6 +202,14 @@ PointwiseTraffic traffic_of(Pointwise operation, const Stack& stack, bool in_att
   TANDEM_UNREACHABLE("an operation or a fusion");
 }
 
+// Unfused, a product and a sum. Else a kernel with the activation behind it, whose gradients read its result, or part
+// of the convolution before it, as NVIDIA's Apex has it (ConvFrozenScaleBiasReLU).
+PointwiseTraffic traffic_of_frozen_norm(const Stack& stack) {
+  if (stack.fusion == Fusion::none) return {{4, 0, 2}, {2, 0, 1}};
+  if (stack.fusion == Fusion::in_convolutions) return {{0, 0, 0}, {3, 0, 1}};
+  return {{2, 0, 1}, {3, 0, 1}};
+}
+
 PointwiseTraffic traffic_of_experts(Pointwise operation, const Stack& stack, std::int64_t experts) {
   if (stack.experts == ExpertKernels::fused) return kNothing;
   if (stack.experts == ExpertKernels::separate && operation == Pointwise::bias) {

@@ -82,6 +82,8 @@ struct PointwiseTraffic {
 };
 // `in_attention`: whether the operation is between the two products of attention.
 PointwiseTraffic traffic_of(Pointwise operation, const Stack& stack, bool in_attention);
+// Does the same for a batch norm of constants, which needs no sums.
+PointwiseTraffic traffic_of_frozen_norm(const Stack& stack);
 // Does the same for an operation on what `experts` on one device have made.
 PointwiseTraffic traffic_of_experts(Pointwise operation, const Stack& stack, std::int64_t experts);
 

@@ -128,7 +128,7 @@ std::optional<DivisionProblem> sharding_problem(const Model& model, const Parall
                            "is for what is divided among devices: shard_parameters or distributed_optimizer"};
   }
   if (!options.shard_parameters) return std::nullopt;
-  if (std::ranges::any_of(model.layers, &Layer::is_frozen)) {
+  if (model.frozen_parameters() > 0) {
     return DivisionProblem{"strategy.shard_parameters",
                            "is for models all of whose parameters learn; fully_sharded divides frozen ones, too"};
   }

@@ -23,6 +23,26 @@ const KernelCosts kMoving(
 constexpr KernelRate kHalf = {.flops_per_s = kPeak, .element_bytes = 2, .is_matrix_unit = true};
 constexpr KernelRate kSingle = {.flops_per_s = kPeak, .element_bytes = 4, .is_matrix_unit = false};
 
+// Without a window, a volume is an image of as many points.
+TEST(KernelCosts, VolumesAreImagesOfAsManyPointsAndWindows) {
+  const ConvolutionShape image{.images = 2, .height = 32, .width = 16, .in_channels = 64, .out_channels = 64};
+  ConvolutionShape volume = image;
+  volume.height = 8;
+  volume.image_depth = 4;
+  for (const Pass pass : {Pass::forward, Pass::input_gradient, Pass::weight_gradient}) {
+    ConvolutionShape flat = image;
+    flat.pass = volume.pass = pass;
+    EXPECT_EQ(kMoving.convolution_s(volume, kHalf), kMoving.convolution_s(flat, kHalf));
+    EXPECT_EQ(kComputing.convolution_s(volume, kHalf), kComputing.convolution_s(flat, kHalf));
+  }
+  volume.kernel = 3;
+  EXPECT_EQ(volume.weights(), 27 * 64 * 64);
+  EXPECT_EQ(volume.flops(), 2.0 * 2 * 8 * 16 * 4 * 64 * 27 * 64);
+  volume.stride = 2;
+  EXPECT_EQ(volume.out_points(), 2 * 4 * 8);
+  EXPECT_LT(kComputing.convolution_s(volume, kHalf), kComputing.convolution_s(image, kHalf) * 27);
+}
+
 TEST(KernelCosts, AProductOfWholeWavesRunsAtTheLargestProductsRate) {
   // 8 x 8 tiles of 128 x 128: one wave of the 64 multiprocessors.
   const double flops = 2.0 * 1024 * 1024 * 512;

@@ -108,6 +108,34 @@ TEST(Ledger, NormsAreFusedAsOfTheirYear) {
   EXPECT_EQ(fusion("v3.1", "NVIDIA A100-SXM4-80GB"), "in_convolutions");
 }
 
+// NVIDIA's program for RetinaNet logs the throughput of one device, that for Blackwell in round 5.0 those of all.
+TEST(Ledger, StepsOfRetinaNetAreThoseOfAllDevices) {
+  const auto step_s = [](const std::string& benchmark, const std::string& round, const std::string& accelerator) {
+    LedgerRow row = a_row(accelerator);
+    row.benchmark = benchmark;
+    row.round = round;
+    row.step_s = 2;
+    EXPECT_EQ(job_of(row).workload.at("model"), benchmark == "resnet" ? "resnet50" : "retinanet");
+    return as_trained(row).step_s;
+  };
+  EXPECT_EQ(step_s("ssd", "v2.0", "NVIDIA A100-SXM4-80GB"), 0.25);
+  EXPECT_EQ(step_s("ssd", "v4.1", "NVIDIA Blackwell GPU (B200-SXM-180GB)"), 0.25);
+  EXPECT_EQ(step_s("retinanet", "v5.0", "NVIDIA H200-SXM5-141GB"), 0.25);
+  EXPECT_EQ(step_s("retinanet", "v5.0", "NVIDIA Blackwell GPU (B200-SXM-180GB)"), 2);
+  EXPECT_EQ(step_s("resnet", "v2.0", "NVIDIA A100-SXM4-80GB"), 2);
+}
+
+TEST(Ledger, NodesThatOnlyEvaluateDoNotTrain) {
+  LedgerRow row = a_row("NVIDIA A100-SXM4-80GB", 9);
+  row.benchmark = "unet3d";
+  row.batch = 56;
+  EXPECT_EQ(as_trained(row).nodes, 7);
+  EXPECT_EQ(job_of(as_trained(row)).workload.at("model"), "unet3d");
+  EXPECT_EQ(why_not([&] { job_of(row); }), "several devices work on one example");
+  row.batch = 72;
+  EXPECT_EQ(as_trained(row).nodes, 9);
+}
+
 LedgerRow llama_row() {
   LedgerRow row = a_row("NVIDIA Blackwell GPU (GB200)", 128, 4);
   row.benchmark = "llama31_405b";

@@ -32,6 +32,11 @@ TEST(MlperfLog, HasTheBatchAndTheTimeOfAStep) {
   EXPECT_EQ(log.step_s, 0.25) << "the first five are warm-up";
   for (int i = 0; i < 7; ++i) text += entry("tracked_stats", R"({"train_step_time": "2.5"})");
   EXPECT_EQ(read_mlperf_log(text).step_s, 2.5) << "rather than from rates";
+  text = entry("global_batch_size", "256");
+  for (const int rate : {1, 512, 512, 512}) {
+    text += entry("tracked_stats", R"({"imgs_sec": )" + std::to_string(rate) + "}");
+  }
+  EXPECT_EQ(read_mlperf_log(text).step_s, 0.5) << "few are of whole epochs";
   log = read_mlperf_log(entry("global_batch_size", R"("8")") + ":::MLLOG {\"key\": \n:::MLLOG []\n");
   EXPECT_EQ(log.batch, 8);
   EXPECT_EQ(log.step_s, 0);

@@ -58,6 +58,42 @@ TEST(Models, TotalsOfTheOthersAreThePublishedOnes) {
   EXPECT_EQ(packaged("vgg16").parameters(), 138'357'544);
 }
 
+// torchvision states 25,028,904 parameters for resnext50_32x4d and 34,014,999 for retinanet_resnet50_fpn, which has the
+// same pyramid and heads, for 91 classes.
+TEST(Models, RetinaNetHasThePublishedTotals) {
+  const Model model = packaged("retinanet");
+  const std::int64_t backbone = 25'028'904 - 1000 * 2049, convolution = 9 * 256 * 256 + 256;
+  const std::int64_t pyramid = (512 + 1024 + 2048 + 3) * 256 + 5 * convolution;
+  const auto heads = [&](std::int64_t classes) { return 8 * convolution + 9 * (classes + 4) * (9 * 256 + 1); };
+  EXPECT_EQ(25'557'032 - 1000 * 2049 - 53'120 + pyramid + heads(91), 34'014'999) << "53,120 of them of batch norms";
+  EXPECT_EQ(model.parameters() + model.frozen_parameters(), backbone + pyramid + heads(264));
+  std::int64_t anchors = 0;
+  for (const Layer& layer : model.layers) {
+    const bool is_frozen = layer.name.starts_with("conv1") || layer.name.starts_with("layer1");
+    EXPECT_EQ(layer.is_frozen, is_frozen || layer.name == "maxpool") << layer.name;
+    if (layer.name.starts_with("boxes.p") && layer.name.ends_with("out")) anchors += layer.output_elements() / 4;
+  }
+  EXPECT_EQ(anchors, 120'087);  // as the submissions' programs state
+}
+
+// Five convolutions down and five up, each twice; up, a transposed one of 2 x 2 x 2 before them.
+TEST(Models, UNet3DHasThePublishedTotals) {
+  const Model model = packaged("unet3d");
+  const std::vector<std::int64_t> widths{32, 64, 128, 256, 320, 320};
+  std::int64_t voxels = 128 * 128 * 128, macs = voxels * (27 * 33 * 32 + 3 * 32);
+  std::int64_t parameters = 27 * 32 + 27 * 32 * 32 + 4 * 32 + 3 * 33;
+  for (std::size_t i = 1; i < widths.size(); ++i) {
+    const std::int64_t fine = widths[i - 1], coarse = widths[i], one = 27 * fine * fine;
+    parameters += 27 * coarse * (fine + coarse) + 4 * coarse + 8 * fine * coarse + fine + 3 * one + 4 * fine;
+    macs += voxels * 3 * one;
+    voxels /= 8;
+    macs += voxels * (27 * coarse * (fine + coarse) + 8 * fine * coarse);
+  }
+  EXPECT_EQ(model.parameters(), parameters);
+  EXPECT_EQ(model.forward_macs(), macs);
+  EXPECT_NEAR(static_cast<double>(parameters) / 1e6, 31.2, 0.05);  // nnU-Net's, as published
+}
+
 TEST(Models, SizesOfAScenarioReplaceThoseOfTheFile) {
   const auto sized = [](const std::string& name, const std::map<std::string, std::int64_t>& sizes) {
     return read_model(find_data("scenarios/models/" + name + ".yaml"), sizes);
@@ -89,12 +125,17 @@ TEST(Models, ConvolutionsChainTheirShapes) {
 
 TEST(Models, EveryPackagedModelIsRead) {
   const auto names = packaged_models();
-  EXPECT_EQ(
-      names,
-      (std::vector<std::string>{
-          "bert_base", "bert_base_squad", "bert_large", "bert_large_squad", "deepseek_v3",     "gnmt",      "gpt",
-          "gpt_tiny",  "layers_small",    "llama",      "mixtral",          "moe_tiny",        "resnet101", "resnet15",
-          "resnet152", "resnet32",        "resnet50",   "resnext101_32x4d", "transformer_big", "vgg16"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"bert_base",    "bert_base_squad",
+                                             "bert_large",   "bert_large_squad",
+                                             "deepseek_v3",  "gnmt",
+                                             "gpt",          "gpt_tiny",
+                                             "layers_small", "llama",
+                                             "mixtral",      "moe_tiny",
+                                             "resnet101",    "resnet15",
+                                             "resnet152",    "resnet32",
+                                             "resnet50",     "resnext101_32x4d",
+                                             "retinanet",    "transformer_big",
+                                             "unet3d",       "vgg16"}));
   for (const std::string& name : names) EXPECT_EQ(packaged(name).name, name);
 }
 
@@ -119,12 +160,16 @@ TEST(Models, ParametersFollowFromTheFormOfALayer) {
   EXPECT_EQ(model.stack.text(), "layout nchw, fusion compiled, attention fused_softmax");
 }
 
+Model model_of(const std::string& text) {
+  const std::string file = testing::TempDir() + "/model_of_a_test.yaml";
+  std::ofstream(file) << text;
+  return read_model(file);
+}
+
 // What is wrong with a model, or an empty text.
 std::string problem_of(const std::string& text) {
-  const std::string file = testing::TempDir() + "/model_with_unused_keys.yaml";
-  std::ofstream(file) << text;
   try {
-    read_model(file);
+    model_of(text);
   } catch (const InputError& error) {
     return error.diagnostics().front().path + ": " + error.diagnostics().front().message;
   }
@@ -141,6 +186,37 @@ TEST(Models, KeysWithoutEffectAreRefused) {
   with_norm.replace(with_norm.find("then: [bias]"), 12, "then: [bias], norm_size: 2");
   EXPECT_EQ(problem_of(with_norm),
             "layers[0].norm_size: is for batch_norm, layer_norm and rms_norm, and `then` has none of them");
+}
+
+std::string convolutions(const std::string& layers, const std::string& totals) {
+  return "schema_version: 1\nname: m\nsource: made up\ninput: 4\n" + totals + "\nlayers:\n" + layers;
+}
+
+TEST(Models, ConvolutionsMayHaveThreeSides) {
+  const std::string layer = "  - {name: a, convolution: {image: [4, 6, 8], channels: [2, 3], kernel: 3, stride: 2}}\n";
+  const Model model = model_of(convolutions(layer, "parameters: 162\nmacs: 3888"));
+  EXPECT_EQ(model.layers[0].gemm->rows, 2 * 3 * 4);
+  EXPECT_EQ(model.layers[0].gemm->depth, 2 * 27);
+  EXPECT_EQ(model.layers[0].gemm->input_elements, 4 * 6 * 8 * 2);
+  EXPECT_EQ(problem_of(convolutions("  - {name: a, convolution: {image: [4, 6, 8, 2], channels: [2, 3], kernel: 3}}\n",
+                                    "parameters: 1\nmacs: 1")),
+            "layers[0].convolution.image: needs [height, width] or [depth, height, width], found 4 of them");
+}
+
+TEST(Models, LayersMayBeFrozenOrHaveTheWeightsOfOthers) {
+  const std::string layers =
+      "  - {name: a, convolution: {image: 4, channels: [2, 2], kernel: 1}, then: [batch_norm], frozen: all}\n"
+      "  - {name: b, convolution: {image: 4, channels: [2, 2], kernel: 1}, then: [batch_norm], frozen: norms}\n"
+      "  - {name: c, convolution: {image: 2, channels: [2, 2], kernel: 1, shared_weights: true}, then: [bias]}\n";
+  const Model model = model_of(convolutions(layers, "parameters: 16\nmacs: 144"));
+  EXPECT_EQ(model.parameters(), 4);
+  EXPECT_EQ(model.layers[0].frozen, (std::vector<std::int64_t>{4, 2, 2}));
+  EXPECT_EQ(model.layers[1].frozen, (std::vector<std::int64_t>{2, 2}));
+  EXPECT_TRUE(model.layers[2].tensors.empty());
+  EXPECT_EQ(
+      problem_of(convolutions("  - {name: a, convolution: {image: 4, channels: [2, 2], kernel: 1}, frozen: norms}\n",
+                              "parameters: 4\nmacs: 64")),
+      "layers[0].frozen: `then` has no batch_norm whose parameters this would keep from learning");
 }
 
 }  // namespace

@@ -186,8 +186,9 @@ std::size_t DeviceCosts::HashOfKernel::operator()(const ShapedKernel& kernel) co
     for (const std::int64_t value : {product->m, product->n, product->k, product->count}) mix(value);
   } else if (const auto* convolution = std::get_if<ConvolutionShape>(&kernel.shape)) {
     mix(static_cast<std::int64_t>(convolution->pass));
-    for (const std::int64_t value : {convolution->images, convolution->height, convolution->in_channels,
-                                     convolution->out_channels, convolution->kernel, convolution->stride}) {
+    for (const std::int64_t value :
+         {convolution->images, convolution->height, convolution->in_channels, convolution->out_channels,
+          convolution->kernel, convolution->stride, convolution->image_depth}) {
       mix(value);
     }
   } else if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape)) {

@@ -24,11 +24,11 @@ double elements_of_output(const ConvolutionShape& shape) {
   return static_cast<double>(shape.output_elements());
 }
 
-// Bytes of operands and results. A 1x1 convolution of stride 2 reads a quarter of its input, but the gradient of its
+// Bytes of operands and results. A 1x1 convolution of stride 2 reads a quarter of its image, but the gradient of its
 // input has zeros elsewhere, which are written. Weight gradients are added up in f32.
 double convolution_bytes(const ConvolutionShape& shape, double element_bytes) {
   const bool skips = shape.kernel < shape.stride && shape.pass != Pass::input_gradient;
-  const double skipped = skips ? static_cast<double>(shape.stride * shape.stride) : 1;
+  const double skipped = skips ? static_cast<double>(shape.of_window(shape.stride)) : 1;
   const double activations = elements_of_input(shape) / skipped + elements_of_output(shape);
   const double weight_bytes = shape.pass == Pass::weight_gradient ? 4 : element_bytes;
   return activations * element_bytes + static_cast<double>(shape.weights()) * weight_bytes;
@@ -49,9 +49,9 @@ ConvolutionShape padded(ConvolutionShape shape, const KernelRate& rate) {
 // Returns the product that computes a convolution whose operands are read as matrices, as in NVIDIA CUTLASS's
 // implicit_gemm_convolution.
 ProductShape implicit_product(const ConvolutionShape& shape) {
-  const std::int64_t outputs = shape.images * shape.out_height() * shape.out_width();
+  const std::int64_t outputs = shape.images * shape.out_points();
   const std::int64_t in = shape.in_channels / shape.groups, out = shape.out_channels / shape.groups;
-  const std::int64_t window = shape.kernel * shape.kernel;
+  const std::int64_t window = shape.of_window(shape.kernel);
   switch (shape.pass) {
     case Pass::forward:
       return {.m = outputs, .n = out, .k = in * window, .count = shape.groups};
@@ -61,8 +61,8 @@ ProductShape implicit_product(const ConvolutionShape& shape) {
       break;
   }
   // If every input belongs to some window, products with the zeros that a stride inserts are skipped.
-  const std::int64_t skipped = shape.kernel >= shape.stride ? shape.stride * shape.stride : 1;
-  return {.m = shape.images * shape.height * shape.width,
+  const std::int64_t skipped = shape.kernel >= shape.stride ? shape.of_window(shape.stride) : 1;
+  return {.m = shape.images * shape.in_points(),
           .n = in,
           .k = std::max<std::int64_t>(1, out * window / skipped),
           .count = shape.groups};
@@ -148,7 +148,7 @@ double KernelCosts::convolution_s(const ConvolutionShape& shape, KernelRate rate
   const ConvolutionShape computed = padded(shape, rate);
   const double direct_s = implicit_gemm_s(computed, rate, charged_s);
   if (rate.is_matrix_unit) return direct_s + (shape.channels_last ? 0 : transposes_s(computed, rate));
-  const bool has_winograd = shape.kernel == 3 && shape.stride == 1;
+  const bool has_winograd = shape.kernel == 3 && shape.stride == 1 && shape.image_depth == 0;
   return has_winograd ? std::min(direct_s, winograd_s(computed, rate, charged_s)) : direct_s;
 }
 

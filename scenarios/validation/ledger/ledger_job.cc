@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strategies/strategies.h"
+#include "topologies/base/error.h"
 
 namespace tandem::validation {
 namespace {
@@ -31,16 +32,36 @@ bool is_mesh(const StrategyInfo& info) {
   return info.has_free_mesh() && !info.is_registered;
 }
 
+// An image network in f16, channels last.
+LedgerJob image_network(const LedgerRow& row, const char* model, const char* optimizer, const char* fusion) {
+  return {.workload = {{"kind", "layers"},
+                       {"model", model},
+                       {"batch", row.batch},
+                       {"dtype", "f16"},
+                       {"optimizer", optimizer},
+                       {"stack", {{"layout", "nhwc"}, {"fusion", fusion}}}},
+          .strategy = {{"name", strategy_where(is_of_replicas)}}};
+}
+
 // MXNet, by NVIDIA: batch norms stay on the chip, and are parts of convolutions on H100 and since the rounds of 2023.
 LedgerJob resnet(const LedgerRow& row) {
   const bool has_graphs = row.round >= "v3" || row.accelerator.find("H100") != std::string::npos;
-  return {.workload = {{"kind", "layers"},
-                       {"model", "resnet50"},
-                       {"batch", row.batch},
-                       {"dtype", "f16"},
-                       {"optimizer", "momentum"},
-                       {"stack", {{"layout", "nhwc"}, {"fusion", has_graphs ? "in_convolutions" : "persistent"}}}},
-          .strategy = {{"name", strategy_where(is_of_replicas)}}};
+  return image_network(row, "resnet50", "momentum", has_graphs ? "in_convolutions" : "persistent");
+}
+
+// PyTorch, by NVIDIA: norms and sums are compiled, products of heads have their bias and activation, and one CUDA graph
+// has the whole step.
+LedgerJob retinanet(const LedgerRow& row) {
+  return image_network(row, "retinanet", "adam", "compiled");
+}
+
+// MXNet, by NVIDIA: norms are kernels with their activation. Those with most of the bytes are larger than a chip.
+// Horovod reduces all gradients in one group, after the backward pass (num_groups=1).
+LedgerJob unet3d(const LedgerRow& row) {
+  if (row.batch < row.devices()) throw NotPredicted("several devices work on one example");
+  LedgerJob job = image_network(row, "unet3d", "momentum", "hand");
+  job.workload["overlap"] = false;
+  return job;
 }
 
 // The settings of NeMo's configurations, whatever the round calls them.
@@ -204,12 +225,35 @@ struct KnownBenchmark {
 };
 
 constexpr KnownBenchmark kBenchmarks[] = {{"resnet", resnet},
+                                          {"ssd", retinanet},
+                                          {"retinanet", retinanet},
+                                          {"unet3d", unet3d},
                                           {"gpt3", gpt3},
                                           {"llama31_405b", llama31_405b},
                                           {"llama31_8b", llama31_8b},
                                           {"llama2_70b_lora", llama2_70b_lora}};
 
+// Whether a throughput in the logs is that of one device. NVIDIA's program for RetinaNet counted the examples of the
+// process that writes the log (utils.py, MetricLogger.log_every) until the one for Blackwell in round 5.0.
+bool counts_one_device(const LedgerRow& row) {
+  if (row.benchmark == "ssd") return true;
+  return row.benchmark == "retinanet" && row.round <= "v5.0" && row.accelerator.find("Blackwell") == std::string::npos;
+}
+
+// NVIDIA's configurations of 3D U-Net for nine nodes of eight devices have --nodes_for_eval 2.
+bool has_two_nodes_for_evaluation(const LedgerRow& row) {
+  constexpr int kNodes = 9, kDevicesOfNode = 8;
+  const bool is_layout = row.nodes == kNodes && row.devices_of_node == kDevicesOfNode;
+  return row.benchmark == "unet3d" && is_layout && row.batch == std::int64_t{kNodes - 2} * kDevicesOfNode;
+}
+
 }  // namespace
+
+LedgerRow as_trained(LedgerRow row) {
+  if (counts_one_device(row)) row.step_s /= static_cast<double>(row.devices());
+  if (has_two_nodes_for_evaluation(row)) row.nodes -= 2;
+  return row;
+}
 
 LedgerJob job_of(const LedgerRow& row) {
   for (const KnownBenchmark& benchmark : kBenchmarks) {

@@ -27,9 +27,10 @@ Json row_of(const LedgerRow& row, const LedgerJob& job) {
 }
 
 // A file of one table, whose only row is the result.
-std::string training_file(const LedgerRow& row) {
-  if (row.devices() == 0 || row.batch == 0 || row.step_s <= 0)
+std::string training_file(const LedgerRow& stated) {
+  if (stated.devices() == 0 || stated.batch == 0 || stated.step_s <= 0)
     throw NotPredicted("it states no devices, no batch or no time of a step");
+  const LedgerRow row = as_trained(stated);
   const LedgerJob job = job_of(row);
   const Json table{{"topology", machine_of(row)}, {"workload", job.workload}, {"rows", {row_of(row, job)}}};
   const Json file{{"source", {{"title", row.submitter}}},

@@ -153,16 +153,18 @@ MlperfLog read_mlperf_log(std::string_view text) {
     const LogEntry& value = entry.at("value");
     if (entry.at("key") == "global_batch_size") log.batch = static_cast<std::int64_t>(number_of(value));
     if (entry.at("key") != "tracked_stats") continue;
-    if (const double rate = number_at(value, {"throughput"}); rate > 0) rates.push_back(rate);
+    if (const double rate = number_at(value, {"throughput", "imgs_sec"}); rate > 0) rates.push_back(rate);
     if (const double time = number_at(value, {"train_step_time", "step_time"}); time > 0) times.push_back(time);
   }
+  // Few figures are those of whole epochs, of which the first is warm-up.
   const auto warm = [](std::vector<double>& figures) {
-    figures.erase(figures.begin(), figures.begin() + static_cast<std::ptrdiff_t>(kWarmUp));
+    const std::size_t left_out = figures.size() > kWarmUp ? kWarmUp : 1;
+    figures.erase(figures.begin(), figures.begin() + static_cast<std::ptrdiff_t>(left_out));
     return median_of(figures);
   };
-  if (times.size() > kWarmUp) {
+  if (times.size() > 1) {
     log.step_s = warm(times);
-  } else if (rates.size() > kWarmUp) {
+  } else if (rates.size() > 1) {
     log.step_s = static_cast<double>(log.batch) / warm(rates);
   }
   return log;
