@@ -17,12 +17,17 @@ class GroupTimes {
  public:
   GroupTimes(const ParallelOptions& mesh, std::int64_t devices_of_group, const LinkRates& rates)
       : mesh_(mesh), devices_(devices_of_group), rates_(rates) {
-    const std::int64_t joined = mesh_.joined, stride = mesh_.stride_of_data();
-    if (joined == 0 || devices_ * stride <= joined) return;
-    const bool has_several = stride <= joined;  // of a group, in a domain
-    domains_ = has_several ? devices_ * stride / joined : devices_;
-    is_known_ = joined % mesh_.tensor == 0 &&
-                (has_several ? joined % stride == 0 && devices_ * stride % joined == 0 : stride % joined == 0);
+    const std::int64_t joined = mesh_.joined, all = mesh_.span_of_places(static_cast<int>(devices_));
+    if (joined == 0 || all <= joined) return;
+    const std::int64_t of_replica = all / mesh_.data, of_part = std::int64_t{mesh_.tensor} * mesh_.context;  // ranks
+    if (joined % of_replica == 0 || of_replica == of_part) {  // several replicas, or none has anything between
+      domains_ = all / joined;
+      is_known_ = joined % mesh_.tensor == 0 && all % joined == 0;
+    } else {  // some stages of a replica, or parts of a sequence
+      domains_ = mesh_.data * std::max<std::int64_t>(1, of_part / joined);
+      is_known_ =
+          joined % mesh_.tensor == 0 && of_replica % joined == 0 && (joined % of_part == 0 || of_part % joined == 0);
+    }
     machines_of_domain_ = std::max<std::int64_t>(1, joined / mesh_.per_worker);
   }
 

@@ -329,7 +329,7 @@ namespace {
 // Whether the devices that pass pieces of a sequence round all do the same: their ring is inside a worker, or each has
 // a worker of its own.
 bool is_alike_in_rings(const ParallelOptions& options) {
-  const int places = std::max(1, options.per_worker / options.stride_of_data());
+  const int places = std::max(1, options.per_worker / options.tensor);
   return places == 1 || places % options.context == 0;
 }
 
@@ -338,22 +338,27 @@ bool is_alike_in_rings(const ParallelOptions& options) {
 // The places in groups of devices tell these apart where a group ends inside a worker. Groups of whole workers do the
 // same, whichever worker one looks at, unless they send to each other.
 std::vector<std::int64_t> MeshDivision::kind_of(int rank, const ParallelOptions& options) const {
-  const int tensor_place = rank % options.tensor;
-  const int place = rank / options.stride_of_data() % (options.data * options.context);
-  const auto among = [&](int neighbours) {
-    return neighbours * options.stride_of_data() % options.per_worker == 0 ? 0 : place % neighbours;
+  const int tensor_place = rank % options.tensor, place = options.place_of_rank(rank);
+  const auto has_whole_workers = [&](int places, int span) {
+    const bool is_in_line = places % options.context == 0 || options.context % places == 0;
+    return (is_in_line || options.axis_order == AxisOrder::tensor_data_pipeline) && span % options.per_worker == 0;
   };
-  const bool has_whole_workers = options.span_of_experts() % options.per_worker == 0;
-  return {rank / options.stride_of_pipeline() % options.pipeline,
+  const auto among = [&](int places) {
+    return has_whole_workers(places, options.span_of_places(places)) ? 0 : place % places;
+  };
+  const int with_experts = std::max(1, options.expert * options.expert_parts() / options.tensor);  // places
+  return {options.stage_of_rank(rank),
           tensor_place,
           options.passes_pieces() && !is_alike_in_rings(options) ? place % options.context : among(options.context),
-          has_whole_workers ? 0 : options.place_with_experts(place, tensor_place) % options.expert,
+          has_whole_workers(with_experts, options.span_of_experts())
+              ? 0
+              : options.place_with_experts(place, tensor_place) % options.expert,
           options.replicate > 1 ? among(options.replicas() / options.replicate) : 0,
           part_of(options.batch, options.data, place / options.context).count};
 }
 
-// The parts of a layer and, unless stages are nearer, replicas that are neighbours as well: among those that divide
-// sequences or experts where any do. A worker has whole groups of both, or a part of one.
+// The parts of a layer, in replicas that are neighbours as well, unless stages are between these: among those that
+// divide sequences or experts where any do. A worker has whole groups of both, or a part of one.
 int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   const ParallelOptions& options = request.options;
   const int parts = options.expert_parts();
@@ -364,9 +369,10 @@ int MeshDivision::alike_neighbours(const DivisionRequest& request) const {
   const int with_all_experts = options.expert * parts;  // neighbours
   if (options.expert > 1 && with_all_experts % options.tensor != 0) return 1;
   if (options.per_worker % options.tensor != 0) return options.tensor;
-  if (options.stride_of_data() > options.tensor) return options.tensor;
   if (options.passes_pieces() && !is_alike_in_rings(options)) return options.tensor;
-  int neighbours = std::gcd(options.data * options.context, options.per_worker / options.tensor);
+  const bool are_stages_between = options.pipeline > 1 && options.axis_order == AxisOrder::tensor_pipeline_data;
+  const int places = options.context * (are_stages_between ? 1 : options.data);
+  int neighbours = std::gcd(places, options.per_worker / options.tensor);
   if (options.context > 1) neighbours = std::gcd(neighbours, options.context);
   if (options.expert > 1) neighbours = std::gcd(neighbours, with_all_experts / options.tensor);
   if (options.replicate > 1) neighbours = std::gcd(neighbours, options.replicas() / options.replicate);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <optional>
 #include <regex>
 #include <vector>
@@ -64,6 +65,13 @@ LedgerJob unet3d(const LedgerRow& row) {
   return job;
 }
 
+// Returns the number with which a text begins, unless it is too large for a size.
+std::optional<int> leading_number(const std::string& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
 // The settings of NeMo's configurations, whatever the round calls them.
 class Settings {
  public:
@@ -72,17 +80,19 @@ class Settings {
   // "8 # training.model.pipeline_model_parallel_size" is 8.
   std::optional<int> number(std::initializer_list<std::string_view> names) const {
     for (const std::string_view name : names) {
-      const auto found = row_.settings.find(std::string(name));
-      if (found == row_.settings.end()) continue;
-      const std::string& text = found->second;
-      if (!text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) != 0) return std::stoi(text);
+      if (const auto value = leading_number(word(name))) return value;
     }
     return std::nullopt;
   }
   std::optional<bool> is_on(std::string_view name) const {
-    const auto found = row_.settings.find(std::string(name));
-    if (found == row_.settings.end()) return std::nullopt;
-    return found->second.starts_with("True") || found->second.starts_with("1");
+    std::string text = word(name);
+    std::erase(text, '\'');
+    text = text.substr(0, text.find_first_of(" #"));
+    std::ranges::transform(text, text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+    if (text.empty()) return std::nullopt;
+    if (text == "true" || text == "1") return true;
+    if (text == "false" || text == "0") return false;
+    throw NotPredicted(fmt::format("the configuration's {} is neither true nor false", name));
   }
   std::string word(std::string_view name) const {
     const auto found = row_.settings.find(std::string(name));
@@ -93,7 +103,7 @@ class Settings {
     std::smatch found;
     const std::regex form(word + "([0-9]+)");
     if (!std::regex_search(row_.configuration, found, form)) return std::nullopt;
-    return std::stoi(found[1].str());
+    return leading_number(found[1].str());
   }
 
  private:
@@ -114,6 +124,8 @@ Layout layout_of(const LedgerRow& row, const Settings& settings) {
                 .context = settings.number({"CONTEXT_PARALLEL", "CP"}).value_or(settings.in_name("cp").value_or(1)),
                 .virtual_stages = std::max(1, settings.number({"INTERLEAVED_PIPELINE"}).value_or(1)),
                 .examples = settings.number({"MICRO_BATCH_SIZE", "MBS"}).value_or(1)};
+  if (std::min({layout.tensor, layout.pipeline, layout.context, layout.examples}) < 1)
+    throw NotPredicted("the configuration has a size below 1");
   if (layout.pipeline == 1) layout.virtual_stages = 1;
   const std::int64_t of_replica = std::int64_t{layout.tensor} * layout.pipeline * layout.context;
   layout.data = row.devices() / of_replica;
@@ -237,6 +249,7 @@ constexpr KnownBenchmark kBenchmarks[] = {{"resnet", resnet},
 // process that writes the log (utils.py, MetricLogger.log_every) until the one for Blackwell in round 5.0.
 bool counts_one_device(const LedgerRow& row) {
   if (row.benchmark == "ssd") return true;
+  if (row.benchmark == "retinanet" && row.round.empty()) throw NotPredicted("it does not say its round");
   return row.benchmark == "retinanet" && row.round <= "v5.0" && row.accelerator.find("Blackwell") == std::string::npos;
 }
 

@@ -86,7 +86,8 @@ struct Ports {
 
 // Reads "Storage: 2x ConnectX-6 IB HDR 200Gb/sec, Compute: 8x ConnectX-7 IB NDR 400Gb/s".
 std::optional<Ports> ports_of(const std::string& network) {
-  static const std::regex one(R"((\d+)\s*x\s*[^,:;]*?(?:IB|InfiniBand)[^,:;]*?(\d+)\s*Gb/s)", std::regex::icase);
+  static const std::regex one(R"((\d{1,3})\s*x\s*[^,:;]*?(?:IB|InfiniBand)[^,:;]*?(\d{1,5})\s*Gb/s)",
+                              std::regex::icase);
   const std::string_view compute = "Compute:";
   const std::size_t at = network.find(compute);
   const std::string text = at == std::string::npos ? network : network.substr(at + compute.size());
@@ -100,7 +101,7 @@ std::optional<Ports> ports_of(const std::string& network) {
 Json machine_of(const LedgerRow& row) {
   Json machine{{"node", known_machine(row).node}};
   if (row.nodes == 1) return machine;
-  // Of the 18 machines of a rack, jobs on several racks get 16, so that powers of two fit.
+  // Jobs on several racks get 16 of the 18 machines of each, so that powers of two fit.
   constexpr int kMachinesOfRack = 18, kOfLargeJobs = 16;
   const bool has_racks = machine.at("node").get<std::string>().ends_with("nvl72");
   if (has_racks && row.nodes > kMachinesOfRack && row.nodes % kOfLargeJobs == 0)

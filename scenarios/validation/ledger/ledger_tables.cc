@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <tuple>
 
 #include "scenarios/validation/ledger/ledger_job.h"
@@ -28,8 +27,6 @@ Json row_of(const LedgerRow& row, const LedgerJob& job) {
 
 // A file of one table, whose only row is the result.
 std::string training_file(const LedgerRow& stated) {
-  if (stated.devices() == 0 || stated.batch == 0 || stated.step_s <= 0)
-    throw NotPredicted("it states no devices, no batch or no time of a step");
   const LedgerRow row = as_trained(stated);
   const LedgerJob job = job_of(row);
   const Json table{{"topology", machine_of(row)}, {"workload", job.workload}, {"rows", {row_of(row, job)}}};
@@ -46,9 +43,12 @@ class Tables {
   explicit Tables(std::string file) : file_(std::move(file)) {}
 
   void add(const LedgerRow& row) {
+    if (row.devices() == 0 || row.batch == 0 || row.step_s <= 0)
+      return leave_out("it states no devices, no batch or no time of a step");
     // Later rounds repeat results of earlier ones.
-    const bool is_new = known_.emplace(row.submitter, row.accelerator, row.devices(), row.batch, row.step_s).second;
-    if (!is_new) return leave_out("an earlier round has the same result");
+    const auto [known, is_new] =
+        known_.try_emplace({row.submitter, row.accelerator, row.devices(), row.batch, row.step_s}, row.round);
+    if (!is_new && known->second != row.round) return leave_out("an earlier round has the same result");
     try {
       TrainingTable table = parse_training(training_file(row), file_).front();
       table.rows.front().place = row.place;
@@ -85,7 +85,8 @@ class Tables {
 
   std::string file_;
   std::map<Series, std::vector<TrainingTable>> series_{};
-  std::set<std::tuple<std::string, std::string, std::int64_t, std::int64_t, double>> known_{};
+  // The rounds of results by submitter, accelerator, devices, batch and time.
+  std::map<std::tuple<std::string, std::string, std::int64_t, std::int64_t, double>, std::string> known_{};
   std::map<std::string, int> reasons_{};
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
@@ -22,20 +23,21 @@ constexpr std::size_t kWarmUp = 5;
 std::vector<fs::path> sorted_entries(const fs::path& folder) {
   std::error_code ignored;
   std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) paths.push_back(entry.path());
+  for (fs::directory_iterator at(folder, ignored), end; at != end; at.increment(ignored)) paths.push_back(at->path());
   std::ranges::sort(paths);
   return paths;
 }
 
-// A number, also as text.
+// A number that may count or measure something, also as text; 0 for anything else.
 double number_of(const LogEntry& value) {
-  if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) return 0;
-  try {
-    return std::stod(value.get<std::string>());
-  } catch (const std::exception&) {
-    return 0;
+  constexpr double kMost = 1e15;
+  double number = 0;
+  if (value.is_number()) number = value.get<double>();
+  if (value.is_string()) {
+    const std::string text = value.get<std::string>();
+    std::from_chars(text.data(), text.data() + text.size(), number);
   }
+  return number > 0 && number < kMost ? number : 0;
 }
 
 double number_at(const LogEntry& map, std::initializer_list<const char*> keys) {
@@ -43,6 +45,12 @@ double number_at(const LogEntry& map, std::initializer_list<const char*> keys) {
     if (const auto found = map.find(key); map.is_object() && found != map.end()) return number_of(*found);
   }
   return 0;
+}
+
+int count_at(const LogEntry& map, const char* key) {
+  constexpr double kMost = 1 << 20;
+  const double number = number_at(map, {key});
+  return number <= kMost ? static_cast<int>(number) : 0;
 }
 
 std::string text_at(const LogEntry& map, const char* key) {
@@ -72,8 +80,8 @@ LedgerRow read_system(const fs::path& file) {
   }
   return {.accelerator = text_at(system, "accelerator_model_name"),
           .network = text_at(system, "host_networking"),
-          .nodes = static_cast<int>(number_at(system, {"number_of_nodes"})),
-          .devices_of_node = static_cast<int>(number_at(system, {"accelerators_per_node"})),
+          .nodes = count_at(system, "number_of_nodes"),
+          .devices_of_node = count_at(system, "accelerators_per_node"),
           .place = kBeginning};
 }
 
@@ -81,9 +89,9 @@ LedgerRow read_system(const fs::path& file) {
 std::optional<fs::path> configuration_of(const fs::path& benchmark, const LedgerRow& row) {
   std::error_code ignored;
   std::vector<fs::path> found;
-  const std::regex form(fmt::format("config_.*[^0-9]0*{}x{}[^0-9].*\\.sh", row.nodes, row.devices_of_node));
-  for (const auto& entry : fs::recursive_directory_iterator(benchmark, ignored)) {
-    if (std::regex_match(entry.path().filename().string(), form)) found.push_back(entry.path());
+  const std::regex form(fmt::format("config(_.*)?[^0-9]0*{}x{}[^0-9].*\\.sh", row.nodes, row.devices_of_node));
+  for (fs::recursive_directory_iterator at(benchmark, ignored), end; at != end; at.increment(ignored)) {
+    if (std::regex_match(at->path().filename().string(), form)) found.push_back(at->path());
   }
   std::ranges::sort(found);
   return found.empty() ? std::nullopt : std::optional(found.front());
@@ -115,8 +123,8 @@ class Submitter {
 
  private:
   void read_benchmark(const fs::path& system, const fs::path& folder) {
-    std::error_code ignored;
-    if (!fs::is_directory(folder, ignored)) return;
+    const auto is_log = [](const fs::path& path) { return path.filename().string().starts_with("result_"); };
+    if (std::ranges::none_of(sorted_entries(folder), is_log)) return;
     LedgerRow row = read_system(folder_ / "systems" / (system.filename().string() + ".json"));
     row.benchmark = folder.filename().string();
     row.round = round_;
@@ -136,12 +144,13 @@ class Submitter {
   std::map<std::string, std::vector<LedgerRow>>& rows_;
 };
 
-// "v3.1" of "training_results_v3.1"; empty where no folder on the way says so.
+// "v3.1" of ".../training_results_v3.1/..."; the last of several, empty where no folder on the way says so.
 std::string round_of(const fs::path& folder) {
   static const std::regex form(R"(v[0-9]+\.[0-9]+)");
-  std::smatch found;
-  const std::string path = fs::absolute(folder).string();
-  return std::regex_search(path, found, form) ? found[0].str() : "";
+  const std::string path = folder.string();
+  std::string round;
+  for (std::sregex_iterator at(path.begin(), path.end(), form), end; at != end; ++at) round = at->str();
+  return round;
 }
 
 }  // namespace
@@ -189,8 +198,9 @@ std::map<std::string, std::string> read_mlperf_settings(std::string_view text) {
   return settings;
 }
 
-std::map<std::string, std::vector<LedgerRow>> read_mlperf(const fs::path& folder) {
+std::map<std::string, std::vector<LedgerRow>> read_mlperf(const fs::path& given) {
   std::error_code ignored;
+  const fs::path whole = fs::weakly_canonical(given, ignored), folder = whole.empty() ? given : whole;
   std::map<std::string, std::vector<LedgerRow>> rows;
   const std::string round = round_of(folder);
   if (fs::is_directory(folder / "results", ignored)) {

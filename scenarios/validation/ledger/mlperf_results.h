@@ -20,7 +20,7 @@ std::map<std::string, std::vector<LedgerRow>> read_mlperf(const std::filesystem:
 // What one log says. 0: it does not.
 struct MlperfLog {
   std::int64_t batch = 0;  // of a step, of all devices
-  double step_s = 0;       // median, without the first five that are logged
+  double step_s = 0;       // median, without the first five that are logged; of fewer than six, without the first
 };
 MlperfLog read_mlperf_log(std::string_view text);
 

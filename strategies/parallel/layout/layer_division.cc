@@ -103,8 +103,12 @@ std::vector<std::size_t> stages_of_equal_cost(const Model& model, int stages) {
 // Returns over how many groups of joined devices those that divide experts are spread.
 int groups_of_experts(const ParallelOptions& options) {
   if (options.joined == 0) return 1;
-  const int groups = (options.span_of_experts() + options.joined - 1) / options.joined;
-  return std::min(groups, options.expert);
+  const auto groups = [&](int ranks) { return (ranks + options.joined - 1) / options.joined; };
+  const int places = options.expert * options.expert_parts() / options.tensor;
+  const int of_replica = options.span_of_places(options.context);
+  // Replicas with stages between them are in groups of their own, unless several of them are joined.
+  const int apart = places > options.context ? places / options.context * groups(of_replica) : options.expert;
+  return std::min({groups(options.span_of_experts()), apart, options.expert});
 }
 
 }  // namespace

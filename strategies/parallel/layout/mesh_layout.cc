@@ -11,15 +11,16 @@ namespace tandem {
 namespace {
 
 constexpr const char* kData = "data";
+constexpr const char* kContext = "context";
 constexpr const char* kTensor = "tensor";
 constexpr const char* kPipeline = "pipeline";
 
+// As ParallelOptions::rank_of() counts.
 std::vector<MeshAxis> axes_of(const ParallelOptions& options) {
-  const MeshAxis stages{.name = kPipeline, .size = options.pipeline};
-  const MeshAxis replicas{.name = kData, .size = options.data * options.context};
-  const MeshAxis parts{.name = kTensor, .size = options.tensor};
-  if (options.axis_order == AxisOrder::tensor_pipeline_data) return {replicas, stages, parts};
-  return {stages, replicas, parts};
+  const MeshAxis stages{.name = kPipeline, .size = options.pipeline}, replicas{.name = kData, .size = options.data};
+  const MeshAxis tokens{.name = kContext, .size = options.context}, parts{.name = kTensor, .size = options.tensor};
+  if (options.axis_order == AxisOrder::tensor_pipeline_data) return {replicas, stages, tokens, parts};
+  return {stages, replicas, tokens, parts};
 }
 
 }  // namespace
@@ -30,12 +31,21 @@ MeshLayout::MeshLayout(Worker& worker, const ParallelOptions& options)
     const int rank = mesh_.local_ranks()[i];
     members_.push_back({.device = mesh_.local_devices()[i],
                         .rank = rank,
-                        .place = {.data = mesh_.coordinate(rank, kData) / options.context,
-                                  .context = mesh_.coordinate(rank, kData) % options.context,
+                        .place = {.data = mesh_.coordinate(rank, kData),
+                                  .context = mesh_.coordinate(rank, kContext),
                                   .tensor = mesh_.coordinate(rank, kTensor),
                                   .pipeline = mesh_.coordinate(rank, kPipeline)},
                         .groups = groups_of(rank)});
   }
+}
+
+// Returns the ranks with the same stage and part of a layer, along data x context.
+std::vector<int> MeshLayout::along_replicas(int rank) const {
+  std::vector<int> ranks;
+  for (int place = 0; place < options_.data * options_.context; ++place) {
+    ranks.push_back(options_.rank_of(place, options_.stage_of_rank(rank), rank % options_.tensor));
+  }
+  return ranks;
 }
 
 GroupCollectives* MeshLayout::group(Communicator& communicator) {
@@ -51,13 +61,8 @@ GroupCollectives* MeshLayout::group(const std::vector<int>& ranks) {
 }
 
 MeshGroups MeshLayout::groups_of(int rank) {
-  const std::vector<int> replicas = mesh_.group(rank, kData);
-  const auto neighbours = [&](int count) {
-    const auto first = replicas.begin() + mesh_.coordinate(rank, kData) / count * count;
-    return group(std::vector<int>(first, first + count));
-  };
   MeshGroups groups{.tensor = group(mesh_.communicator(rank, kTensor)),
-                    .context = options_.context > 1 ? neighbours(options_.context) : nullptr,
+                    .context = options_.context > 1 ? group(mesh_.communicator(rank, kContext)) : nullptr,
                     .experts = options_.expert > 1 ? group(experts_of(rank)) : nullptr,
                     .activations = &mesh_.communicator(rank, kPipeline)};
   groups.expert_tensor = parts_of_expert(rank, *groups.tensor);
@@ -96,11 +101,11 @@ std::vector<int> MeshLayout::devices_with_experts(const std::vector<int>& replic
 }
 
 int MeshLayout::place_with_experts(int rank) const {
-  return options_.place_with_experts(mesh_.coordinate(rank, kData), mesh_.coordinate(rank, kTensor));
+  return options_.place_with_experts(options_.place_of_rank(rank), mesh_.coordinate(rank, kTensor));
 }
 
 std::vector<int> MeshLayout::experts_of(int rank) const {
-  const std::vector<int> devices = devices_with_experts(mesh_.group(rank, kData));
+  const std::vector<int> devices = devices_with_experts(along_replicas(rank));
   const auto first = devices.begin() + place_with_experts(rank) / options_.expert * options_.expert;
   return {first, first + options_.expert};
 }
@@ -132,14 +137,16 @@ void MeshLayout::set_groups_of_parameters(int rank, int stage, MeshGroups& group
 // Where a stage is on two devices of a pipeline, workers with the one and the other take turns, so that each of them
 // has the same neighbours in a ring.
 std::vector<int> MeshLayout::replicas_of(int rank, int stage) const {
-  if (options_.ways() == 1) return mesh_.group(rank, kData);
+  if (options_.ways() == 1) return along_replicas(rank);
   const std::vector<int> pipeline = mesh_.group(rank, kPipeline);
   const auto group_at = [&](int chunk) {
-    return mesh_.group(pipeline[static_cast<std::size_t>(options_.place_of(stage, chunk))], kData);
+    return along_replicas(pipeline[static_cast<std::size_t>(options_.place_of(stage, chunk))]);
   };
   const std::vector<int> one = group_at(0), other = group_at(1);
-  const auto together =
-      std::gcd(std::max(1, options_.per_worker / options_.stride_of_data()), static_cast<int>(one.size()));
+  int together = std::max(1, options_.per_worker / options_.tensor);  // places on a worker
+  if (options_.axis_order == AxisOrder::tensor_pipeline_data && together > options_.context)
+    together = options_.context * std::max(1, together / options_.context / options_.pipeline);
+  together = std::gcd(together, static_cast<int>(one.size()));
   std::vector<int> replicas;
   for (auto first = one.begin(), second = other.begin(); first != one.end(); first += together, second += together) {
     replicas.insert(replicas.end(), first, first + together);

@@ -60,6 +60,7 @@ class MeshLayout {
   GroupCollectives* group(const std::vector<int>& ranks);
   MeshGroups groups_of(int rank);
   GroupCollectives* parts_of_expert(int rank, GroupCollectives& tensor);
+  std::vector<int> along_replicas(int rank) const;
   std::vector<int> replicas_of(int rank, int stage) const;
   std::vector<int> devices_with_experts(const std::vector<int>& replicas) const;
   int place_with_experts(int rank) const;

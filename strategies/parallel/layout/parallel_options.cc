@@ -63,9 +63,31 @@ int ParallelOptions::place_of(int stage, int chunk) const {
   return is_on_way_back ? stages() - 1 - stage : stage;
 }
 
+int ParallelOptions::rank_of(int place, int stage, int tensor_place) const {
+  const int replica = place / context, part = place % context;
+  const int outer = axis_order == AxisOrder::tensor_pipeline_data ? replica * pipeline + stage : stage * data + replica;
+  return (outer * context + part) * tensor + tensor_place;
+}
+
+int ParallelOptions::place_of_rank(int rank) const {
+  const int part = rank / tensor % context, outer = rank / tensor / context;
+  const int replica = axis_order == AxisOrder::tensor_pipeline_data ? outer / pipeline : outer % data;
+  return replica * context + part;
+}
+
+int ParallelOptions::stage_of_rank(int rank) const {
+  const int outer = rank / tensor / context;
+  return axis_order == AxisOrder::tensor_pipeline_data ? outer % pipeline : outer / data;
+}
+
+int ParallelOptions::span_of_places(int places) const {
+  const bool are_stages_between = places > context && axis_order == AxisOrder::tensor_pipeline_data;
+  return places * tensor * (are_stages_between ? pipeline : 1);
+}
+
 int ParallelOptions::span_of_experts() const {
   const int devices = expert * expert_parts();
-  return devices <= tensor ? devices : devices * (stride_of_data() / tensor);
+  return devices <= tensor ? devices : span_of_places(devices / tensor);
 }
 
 void check_interleaving(const ParallelOptions& options) {

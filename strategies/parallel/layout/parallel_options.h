@@ -25,10 +25,11 @@ enum class ContextExchange : std::uint8_t {
 const std::vector<std::pair<std::string, ContextExchange>>& context_exchanges();
 const std::string& name_of(ContextExchange exchange);
 
-// Which devices of a mesh are nearest to each other, named from the nearest to the furthest.
+// Which devices of a mesh are nearest to each other, named from the nearest to the furthest. Those along context come
+// after those along tensor.
 enum class AxisOrder : std::uint8_t {
   tensor_data_pipeline,  // replicas of a stage are neighbours
-  tensor_pipeline_data,  // stages of a pipeline are neighbours
+  tensor_pipeline_data,  // stages of a pipeline are neighbours, as with Megatron-LM's --use-tp-pp-dp-mapping
 };
 // The words for them in scenarios, the usual one first.
 const std::vector<std::pair<std::string, AxisOrder>>& axis_orders();
@@ -88,13 +89,15 @@ struct ParallelOptions {
   int devices_with_experts() const { return data * context * tensor / expert_parts(); }
   // Returns the place of a device among these, `place` along data x context.
   int place_with_experts(int place, int tensor_place) const { return (place * tensor + tensor_place) / expert_parts(); }
-  // The distances between the ranks of neighbours along data x context, and along pipeline.
-  int stride_of_data() const { return axis_order == AxisOrder::tensor_pipeline_data ? tensor * pipeline : tensor; }
-  int stride_of_pipeline() const {
-    return axis_order == AxisOrder::tensor_pipeline_data ? tensor : tensor * data * context;
-  }
-  // How many consecutive ranks have among them all devices that divide the same experts. A multiple of this, if these
-  // devices are not parts of groups along tensor.
+  // The rank of a device. `place` counts data x context, context fastest; devices along context are always next to
+  // those along tensor.
+  int rank_of(int place, int stage, int tensor_place) const;
+  int place_of_rank(int rank) const;
+  int stage_of_rank(int rank) const;  // its place along pipeline
+  // Returns how many consecutive ranks hold so many consecutive places of one stage, a divisor or a multiple of
+  // context.
+  int span_of_places(int places) const;
+  // Likewise for the devices that divide the same experts.
   int span_of_experts() const;
   std::int64_t devices() const { return std::int64_t{data} * context * tensor * pipeline; }
 };
