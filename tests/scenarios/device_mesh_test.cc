@@ -1,6 +1,8 @@
 // Devices along axes, and their collectives.
 #include "strategies/parallel/layout/device_mesh.h"
 
+#include "strategies/parallel/layout/parallel_options.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,6 +81,27 @@ TEST(PartOf, CoversEverythingOnce) {
   EXPECT_EQ(part_of(10, 4, 1), (Range{3, 3}));
   EXPECT_EQ(part_of(10, 4, 3), (Range{8, 2}));
   EXPECT_EQ(part_of(2, 4, 3), (Range{2, 0}));
+}
+
+// Two parts of a layer, two of a sequence, three stages, two replicas.
+TEST(MeshRanks, CountAlongTheAxesInTheirOrder) {
+  ParallelOptions options{.data = 2, .tensor = 2, .pipeline = 3, .context = 2};
+  for (const auto& [name, order] : axis_orders()) {
+    options.axis_order = order;
+    for (int rank = 0; rank < 24; ++rank) {
+      EXPECT_EQ(options.rank_of(options.place_of_rank(rank), options.stage_of_rank(rank), rank % 2), rank) << name;
+    }
+    EXPECT_EQ(options.rank_of(1, 0, 0), 2) << name << ": sequences are always next to layers";
+  }
+  options.axis_order = AxisOrder::tensor_data_pipeline;
+  EXPECT_EQ(options.rank_of(2, 0, 0), 4) << "the second replica";
+  EXPECT_EQ(options.rank_of(0, 1, 0), 8) << "the second stage";
+  EXPECT_EQ(options.span_of_places(4), 8);
+  options.axis_order = AxisOrder::tensor_pipeline_data;
+  EXPECT_EQ(options.rank_of(0, 1, 0), 4);
+  EXPECT_EQ(options.rank_of(2, 0, 0), 12);
+  EXPECT_EQ(options.span_of_places(2), 4);
+  EXPECT_EQ(options.span_of_places(4), 24);
 }
 
 }  // namespace

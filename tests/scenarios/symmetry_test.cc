@@ -132,7 +132,8 @@ TEST(Symmetry, GroupsOfWorkersTellThemNotApart) {
   const std::string nearer = ", pipeline: 2, micro_batches: 2, axis_order: tensor_pipeline_data";
   EXPECT_EQ(simulated(16, 2, "data: 16, expert: 8" + nearer), 1) << "both stages on each worker";
   EXPECT_EQ(simulated(16, 4, "data: 16, tensor: 2, expert: 4" + nearer), 1);
-  EXPECT_EQ(simulated(16, 4, "data: 8, context: 2, tensor: 2" + nearer), 1);
+  EXPECT_EQ(simulated(16, 8, "data: 16, context: 2, tensor: 2" + nearer), 1);
+  EXPECT_EQ(simulated(16, 4, "data: 8, context: 2, tensor: 2" + nearer), 2) << "sequences are nearer than stages";
   EXPECT_EQ(simulated(16, 2, "data: 8, tensor: 2, expert: 4" + nearer), 2) << "a worker for each stage";
   EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, expert: 8"), 1);
   EXPECT_EQ(simulated(24, 2, "data: 12, context: 4, expert: 8, context_exchange: all_to_all"), 1);
