@@ -114,7 +114,7 @@ PlanGoal goal_named(const std::string& name) {
   return PlanGoal::time;
 }
 
-// Of several ranks, the first one prints the answer, and what there is to say.
+// The first of several ranks prints the answer, and what there is to say.
 int plan(const PlanFlags& flags, const Rank& rank) {
   if (rank.count > 1 && flags.results.empty() && !flags.dry_run)
     refuse_option("--results", "is missing: ranks that search together share a file of results");

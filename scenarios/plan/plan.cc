@@ -62,7 +62,7 @@ class PlanRun {
       search();
       if (store_.ranks().is_first()) {
         state_losses();
-        if (unseen_points() > 0) throw TimeIsUp();
+        if (options_.within_s && unseen_points() > 0) throw TimeIsUp();
         if (options_.has_usual) compare_with_usual();
       }
     } catch (const TimeIsUp&) {

@@ -46,7 +46,7 @@ class PlanStore {
   // Null where nothing is known.
   const SweptPoint* quick(std::size_t place) const { return found(quick_, place); }
   const SweptPoint* whole(std::size_t place) const { return found(whole_, place); }
-  // Of the scenario as it is, with these values of the point at `place`.
+  // The scenario as it is, with these values of the point at `place`.
   const SweptPoint* variant(const SweepSpace::Values& values, std::size_t place) const {
     return found(variants_, {files_of(values, place), values});
   }

@@ -140,7 +140,7 @@ ResultsFile::ResultsFile(fs::path file, const SweepIdentity& identity, std::chro
   try {
     if (is_regular && !lock_within(patience, descriptor_, tick)) {
       throw Error(fmt::format("cannot write {}: {}", file_.string(),
-                              errno == EWOULDBLOCK ? "another sweep is writing to it" : std::strerror(errno)));
+                              errno == EWOULDBLOCK ? "another process is writing to it" : std::strerror(errno)));
     }
     if (is_regular) stored_ = read_results(file_, identity);  // what was written before the lock
     if (is_regular && stored_.is_cut && ftruncate(descriptor_, static_cast<off_t>(stored_.whole_bytes)) != 0) {

@@ -1,14 +1,13 @@
 // Devices along axes, and their collectives.
 #include "strategies/parallel/layout/device_mesh.h"
 
-#include "strategies/parallel/layout/parallel_options.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
 #include "strategies/base/errors.h"
 #include "strategies/parallel/layout/group_collectives.h"
+#include "strategies/parallel/layout/parallel_options.h"
 #include "strategies/parallel/layout/range.h"
 #include "strategies/types/multi_worker_mirrored.h"
 

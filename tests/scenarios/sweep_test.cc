@@ -327,7 +327,7 @@ TEST(ResultsFile, WaitsForAnotherSweepThatEndsAndForNoOther) {
       return std::string(error.what());
     }
   };
-  EXPECT_THAT(opens(std::chrono::milliseconds(50)), testing::EndsWith("another sweep is writing to it"));
+  EXPECT_THAT(opens(std::chrono::milliseconds(50)), testing::EndsWith("another process is writing to it"));
   const std::jthread ending([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     first.reset();
