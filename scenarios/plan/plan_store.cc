@@ -44,7 +44,8 @@ void PlanStore::close() {
   if (!file_) return;
   std::error_code ignored;
   if (ranks_.is_first()) {
-    const auto ignores = [](auto&&...) {};  // the search has ended: what others have found since is kept for the next one
+    const auto ignores = [](auto&&...) {
+    };  // the search has ended: what others have found since is kept for the next one
     events_ = {.seen = ignores, .simulated = ignores, .lost = ignores};
     take(ranks_.news(), true);
     ranks_.remove_others();
