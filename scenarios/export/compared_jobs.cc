@@ -121,8 +121,7 @@ class JobComparison {
     if (a.expert > 1 || a.expert_parts() < a.tensor)
       layout("strategy.expert_tensor", a.expert_parts(), b.expert_parts());
     if (a.context > 1) layout("strategy.context_exchange", name_of(a.context_exchange), name_of(b.context_exchange));
-    if (a.pipeline > 1 && a.data * a.context > 1)
-      layout("strategy.axis_order", name_of(a.axis_order), name_of(b.axis_order));
+    if (a.pipeline > 1 && a.data > 1) layout("strategy.axis_order", name_of(a.axis_order), name_of(b.axis_order));
     layout("strategy.micro_batches", a.micro_batches, b.micro_batches);
     layout("strategy.schedule", name_of(a.order), name_of(b.order));
     layout("strategy.virtual_stages", a.chunks(), b.chunks());

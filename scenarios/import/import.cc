@@ -181,7 +181,7 @@ YamlMap megatron_mesh(const MegatronJob& job, const MeshSizes& sizes, const Impo
   mesh.set("micro_batches", sizes.micro_batches).set("virtual_stages", job.virtual_stages);
   if (!job.stage_blocks.empty()) mesh.set("stage_blocks", fmt::format("[{}]", fmt::join(job.stage_blocks, ", ")));
   if (job.context > 1) mesh.set("context", job.context).set("context_exchange", name_of(job.context_exchange));
-  if (job.axis_order != AxisOrder::tensor_data_pipeline && job.pipeline > 1)
+  if (job.axis_order != AxisOrder::tensor_data_pipeline && job.pipeline > 1 && sizes.data > 1)
     mesh.set("axis_order", name_of(job.axis_order));
   if (job.expert > 1) mesh.set("expert", job.expert);
   if (job.expert_tensor > 0) mesh.set("expert_tensor", job.expert_tensor);

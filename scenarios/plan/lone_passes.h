@@ -15,7 +15,7 @@ namespace tandem {
 struct LonePass {
   double forward_s = 0;
   double backward_s = 0;  // all of it
-  // Of this, where the schedule leaves gradients of weights for later: what it leaves, and what may be among it.
+  // What a schedule that leaves gradients of weights for later leaves of this, and what may be among it.
   double weights_s = 0, either_s = 0;
   double both_s() const { return forward_s + backward_s; }
 };

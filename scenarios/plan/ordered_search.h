@@ -47,7 +47,7 @@ class OrderedSearch {
   std::vector<std::optional<double>> values_;
   BestValues best_;  // of those that count
   std::size_t counted_ = 0;
-  // Of these and of those known among the first `ahead_`, which is as far as is_wanted() was asked.
+  // The same for these and those known among the first `ahead_`, which is as far as is_wanted() was asked.
   BestValues ahead_best_;
   std::size_t ahead_ = 0;
 };

@@ -191,7 +191,7 @@ class UsualSpace {
       for (const auto& [name, order] : axis_orders()) orders.push_back(name);
       space_.add("strategy.axis_order", orders);
       const std::string is_usual = fmt::format("strategy.axis_order == '{}'", orders.front());
-      where_mesh(fmt::format("{} or pipeline > 1 and data * context > 1", is_usual), is_usual);
+      where_mesh(fmt::format("{} or pipeline > 1 and data > 1", is_usual), is_usual);
     }
     const bool has_experts = sizes_->experts > 1;
     where_mesh("data * tensor * context * pipeline == devices", "data * tensor * context * pipeline == 1");

@@ -187,8 +187,7 @@ std::string why_context_exchange(const Run& run) {
 
 std::string why_axis_order(const Run& run) {
   const ParallelOptions& options = *run.job.mesh;
-  const bool has_both = options.pipeline > 1 && options.data * options.context > 1;
-  return has_both ? "" : "needs devices along both pipeline and data or context";
+  return options.pipeline > 1 && options.data > 1 ? "" : "needs devices along both pipeline and data";
 }
 
 std::string why_sweep(const Run& /*run*/) {

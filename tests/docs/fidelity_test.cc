@@ -50,7 +50,7 @@ bool updates_docs() {
   return std::getenv("TANDEM_UPDATE_DOCS") != nullptr;
 }
 
-// Of models that take minutes to simulate: compared with TANDEM_LARGE_TABLES=1 only.
+// Tables of models that take minutes to simulate are compared with TANDEM_LARGE_TABLES=1 only.
 bool takes_minutes(const std::filesystem::path& output) {
   return output.stem().string().ends_with("-large");
 }

@@ -160,7 +160,7 @@ Json mesh_of(const Settings& settings, const Layout& layout, int blocks) {
   const bool is_asymmetric = settings.is_on("ASYM_PP_EMBED").value_or(false) && (blocks + 2) % stages == 0;
   if (layout.pipeline > 1 && is_asymmetric) mesh["stage_blocks"] = blocks_without_ends(blocks, layout);
   if (layout.pipeline > 1 && blocks % stages != 0 && !is_asymmetric) mesh["stage_blocks"] = "balanced";
-  if (layout.pipeline > 1 && settings.is_on("TP_PP_DP_MAPPING").value_or(false))
+  if (layout.pipeline > 1 && layout.data > 1 && settings.is_on("TP_PP_DP_MAPPING").value_or(false))
     mesh["axis_order"] = "tensor_pipeline_data";
   if (layout.data * layout.context > 1) {
     mesh["distributed_optimizer"] = true;
