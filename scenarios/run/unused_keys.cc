@@ -9,9 +9,8 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/reading/sweep_settings.h"
+#include "scenarios/run/unused_mesh_keys.h"
 #include "scenarios/run/unused_stack_keys.h"
-#include "scenarios/workloads/mlp_layers.h"
-#include "strategies/parallel/layout/layer_division.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/figures.h"
@@ -43,24 +42,6 @@ std::string why_placement(const Run& run) {
   const int servers = run.job.servers;
   if (servers == 0) return "there is no parameter server";
   return servers == 1 ? "the only parameter server keeps every variable" : "";
-}
-
-std::string why_scatter_gather(const Run& run) {
-  if (!run.job.divides_model) return "";
-  const ParallelOptions& options = *run.job.mesh;
-  if (options.tensor == 1 || options.stages() == 1) return "needs devices along both tensor and pipeline";
-  const LayersSettings layers = layers_of(run.job.scenario.workload);
-  if (layers.sequence_parallel) return "with sequence_parallel every device has rows of its own to send";
-  const std::vector<std::size_t> first = first_layers_of_stages(layers.model, options.stages(), options.stage_blocks);
-  const bool has_parts = std::all_of(first.begin() + 1, first.end() - 1,
-                                     [&](std::size_t layer) { return has_parts_between(layers.model.layers, layer); });
-  return has_parts ? "every device has columns of its own to send" : "";
-}
-
-std::string why_optimizer_is_whole(const Run& run) {
-  if (!run.job.divides_model) return "";
-  const ParallelOptions& options = *run.job.mesh;
-  return options.data * options.context > 1 ? "" : "no two devices have the same parameters";
 }
 
 std::string why_values(const Run& run) {
@@ -168,28 +149,6 @@ std::string why_epoch(const Run& run) {
   return run.report.price ? "" : "no machine has a price (`price` of a topology)";
 }
 
-std::string why_dispatch(const Run& run) {
-  const bool divides = run.job.mesh && run.job.mesh->expert > 1;
-  return divides ? "" : "no devices divide experts (strategy.expert)";
-}
-
-std::string why_expert_tensor(const Run& run) {
-  if (run.job.layers == nullptr || std::ranges::none_of(run.job.layers->model.layers, has_experts)) {
-    return "the model has no experts";
-  }
-  return run.job.mesh && run.job.mesh->tensor > 1 ? "" : "no layer is divided among devices (strategy.tensor)";
-}
-
-std::string why_context_exchange(const Run& run) {
-  const bool divides = run.job.mesh && run.job.mesh->context > 1;
-  return divides ? "" : "no devices divide sequences (strategy.context)";
-}
-
-std::string why_axis_order(const Run& run) {
-  const ParallelOptions& options = *run.job.mesh;
-  return options.pipeline > 1 && options.data > 1 ? "" : "needs devices along both pipeline and data";
-}
-
 std::string why_sweep(const Run& /*run*/) {
   return "only `tandem sweep` reads it";
 }
@@ -206,12 +165,12 @@ constexpr Rule kRules[] = {
     {"strategy.num_packs", why_packing},
     {"strategy.bytes_per_pack", why_packing},
     {"strategy.placement", why_placement},
-    {"strategy.scatter_gather", why_scatter_gather},
-    {"strategy.context_exchange", why_context_exchange},
-    {"strategy.axis_order", why_axis_order},
-    {"strategy.expert_tensor", why_expert_tensor},
-    {"strategy.distributed_optimizer", why_optimizer_is_whole},
-    {"strategy.overlap_gather", why_optimizer_is_whole},
+    {"strategy.scatter_gather", [](const Run& run) { return why_mesh_scatter_gather(run.job); }},
+    {"strategy.context_exchange", [](const Run& run) { return why_mesh_context_exchange(run.job); }},
+    {"strategy.axis_order", [](const Run& run) { return why_mesh_axis_order(run.job); }},
+    {"strategy.expert_tensor", [](const Run& run) { return why_mesh_expert_tensor(run.job); }},
+    {"strategy.distributed_optimizer", [](const Run& run) { return why_mesh_optimizer(run.job); }},
+    {"strategy.overlap_gather", [](const Run& run) { return why_mesh_optimizer(run.job); }},
     {"engine.values", why_no_values},
     {"engine.collectives", why_collectives},
     {"engine.graphs", why_graphs},
@@ -233,8 +192,8 @@ constexpr Rule kRules[] = {
     {"workload.stack.accumulation", [](const Run& run) { return why_stack_accumulation(run.job); }, true},
     {"workload.stack.loss", [](const Run& run) { return why_stack_loss(run.job); }, true},
     {"workload.stack.experts", [](const Run& run) { return why_stack_experts(run.job); }, true},
-    {"workload.experts.dispatch", why_dispatch, true},
-    {"workload.experts.imbalance", why_dispatch, true},
+    {"workload.experts.dispatch", [](const Run& run) { return why_mesh_dispatch(run.job); }, true},
+    {"workload.experts.imbalance", [](const Run& run) { return why_mesh_dispatch(run.job); }, true},
     {"workload.bucket_bytes", why_bucket, true},
     {"workload.overlap", why_overlap, true},
     {"workload.overlap_tensor", why_tensor, true},
