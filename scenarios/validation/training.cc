@@ -101,7 +101,12 @@ std::optional<FittedRow> fit_row(const std::string& file, const TrainingTable& t
     replay.left_out.push_back({file, first == nullptr ? "has no row of one device" : "has only one row"});
     return std::nullopt;
   }
-  for (const TrainingTable::Row* row = first; row < table.rows.data() + table.rows.size(); ++row) {
+  const TrainingTable::Row* const last = &table.rows.back();
+  for (const TrainingTable::Row* row = first; row <= last; ++row) {
+    if (row == last && row != first) {
+      replay.left_out.push_back({file, "has one row that may fit into memory, and none to predict"});
+      break;
+    }
     try {
       return FittedRow{.row = row, .first = first, .slowness = slowness_in(file, table, *row)};
     } catch (const MemoryError& error) {

@@ -220,6 +220,10 @@ TEST(Ledger, FirstRowsWithoutMemoryAreLeftOut) {
   ASSERT_EQ(fitted.left_out.size(), 1U);
   EXPECT_THAT(fitted.left_out[0].why, HasSubstr("a device needs"));
   EXPECT_EQ(replay_training("lora.json", ledger.tables, false).points.size(), 2U);
+  rows.pop_back();
+  const TrainingReplay none = replay_training("lora.json", tables_of_ledger(rows, "lora.json").tables, true);
+  EXPECT_TRUE(none.points.empty());
+  EXPECT_EQ(none.left_out.back().why, "has one row that may fit into memory, and none to predict");
 }
 
 // One submitter may have machines of several kinds.

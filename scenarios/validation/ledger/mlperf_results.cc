@@ -97,11 +97,16 @@ std::optional<fs::path> configuration_of(const fs::path& benchmark, const Ledger
   return found.empty() ? std::nullopt : std::optional(found.front());
 }
 
+std::vector<fs::path> logs_in(const fs::path& folder) {
+  std::vector<fs::path> logs = sorted_entries(folder);
+  std::erase_if(logs, [](const fs::path& path) { return !path.filename().string().starts_with("result_"); });
+  return logs;
+}
+
 // The median of the runs of one benchmark on one system.
-void read_runs(const fs::path& folder, LedgerRow& row) {
+void read_runs(const std::vector<fs::path>& logs, LedgerRow& row) {
   std::vector<double> steps;
-  for (const fs::path& log : sorted_entries(folder)) {
-    if (!log.filename().string().starts_with("result_")) continue;
+  for (const fs::path& log : logs) {
     const MlperfLog run = read_mlperf_log(read_input_file(log));
     if (run.batch > 0) row.batch = run.batch;
     if (run.step_s > 0) steps.push_back(run.step_s);
@@ -123,15 +128,15 @@ class Submitter {
 
  private:
   void read_benchmark(const fs::path& system, const fs::path& folder) {
-    const auto is_log = [](const fs::path& path) { return path.filename().string().starts_with("result_"); };
-    if (std::ranges::none_of(sorted_entries(folder), is_log)) return;
+    const std::vector<fs::path> logs = logs_in(folder);
+    if (logs.empty()) return;
     LedgerRow row = read_system(folder_ / "systems" / (system.filename().string() + ".json"));
     row.benchmark = folder.filename().string();
     row.round = round_;
     row.submitter = folder_.filename().string();
     row.system = system.filename().string();
     row.batch = 0;
-    read_runs(folder, row);
+    read_runs(logs, row);
     if (const auto configuration = configuration_of(folder_ / "benchmarks" / row.benchmark, row)) {
       row.configuration = configuration->filename().string();
       row.settings = read_mlperf_settings(read_input_file(*configuration));
@@ -210,7 +215,7 @@ std::map<std::string, std::vector<LedgerRow>> read_mlperf(const fs::path& given)
   }
   if (rows.empty()) {
     throw InputError(
-        {{.file = folder.string(),
+        {{.file = given.string(),
           .path = "",
           .message =
               "holds no results of MLPerf: SUBMITTER/results/SYSTEM/BENCHMARK/result_0.txt, as in a repository of "
