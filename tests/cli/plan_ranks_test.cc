@@ -46,6 +46,15 @@ class PlanOnRanks : public CommandOnRanks {
     for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::ordered_json::parse(line));
     return lines;
   }
+  // The text of a file whose first point was lost with its process.
+  std::string with_first_point_lost(const std::string& file) const {
+    std::string text = read(file);
+    const std::size_t line = text.find('\n') + 1, end = text.find('\n', line);
+    auto lost = nlohmann::ordered_json::parse(text.substr(line, end - line));
+    lost["point"]["state"] = "lost";
+    lost["point"]["problem"] = "its process was ended";
+    return text.replace(line, end - line, lost.dump());
+  }
   // The points whose bounds a file has, each once.
   std::set<std::string> seen_in(const std::string& file) const {
     std::set<std::string> seen;
@@ -135,12 +144,7 @@ TEST_F(PlanOnRanks, TheFirstOneWaitsForBoundsNoLongerThanItShould) {
 TEST_F(PlanOnRanks, WhatARankLostInAnEarlierSearchIsDoneAgain) {
   write_gpt();
   ASSERT_EQ(ranked(1, 2, {"plan", "small.yaml", "--results", "points.jsonl", "--wait", "0.1"}).exit_code, 0);
-  std::string text = read("points.jsonl.rank1");
-  const std::size_t line = text.find('\n') + 1, end = text.find('\n', line);
-  auto lost = nlohmann::ordered_json::parse(text.substr(line, end - line));
-  lost["point"]["state"] = "lost";
-  lost["point"]["problem"] = "its process was ended";
-  write("points.jsonl.rank1", text.replace(line, end - line, lost.dump()));
+  write("points.jsonl.rank1", with_first_point_lost("points.jsonl.rank1"));
   const std::vector<Outcome> ranks = together(2, "plan small.yaml --results points.jsonl");
   be_rank(0, 1);
   EXPECT_EQ(ranks.at(0).out, tandem({"plan", "small.yaml"}).out);
@@ -150,12 +154,7 @@ TEST_F(PlanOnRanks, APointThatARankLosesIsKnownToBeLost) {
   write_gpt();
   ASSERT_EQ(tandem({"sweep", "small.yaml", "--results", "all.jsonl"}).exit_code, 0);
   ASSERT_EQ(ranked(1, 2, {"plan", "small.yaml", "--results", "points.jsonl", "--wait", "0.1"}).exit_code, 0);
-  std::string text = read("points.jsonl.rank1");
-  const std::size_t line = text.find('\n') + 1, end = text.find('\n', line);
-  auto lost = nlohmann::ordered_json::parse(text.substr(line, end - line));
-  lost["point"]["state"] = "lost";
-  lost["point"]["problem"] = "its process was ended";
-  text.replace(line, end - line, lost.dump());
+  const std::string text = with_first_point_lost("points.jsonl.rank1");
   const std::string all = read("all.jsonl");
   write("other", text + all.substr(all.find('\n') + 1));  // with its simulations
   std::filesystem::remove(folder() / "points.jsonl.rank1");
