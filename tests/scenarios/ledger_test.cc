@@ -187,6 +187,8 @@ TEST(Ledger, RowsOfASubmitterAreASeriesEach) {
   rows.back().step_s = 0;
   rows.push_back(a_row());
   rows.back().submitter = "somebody else";
+  rows.push_back(a_row());
+  rows.back().system = "a machine whose power was measured";
   const LedgerTables ledger = tables_of_ledger(rows, "resnet.json");
   ASSERT_EQ(ledger.tables.size(), 2U);
   EXPECT_EQ(ledger.tables[0].source, "somebody");
@@ -199,6 +201,7 @@ TEST(Ledger, RowsOfASubmitterAreASeriesEach) {
   for (const LeftOut& left : ledger.left_out) reasons.push_back(left.why);
   EXPECT_THAT(reasons,
               ElementsAre("2 rows: no machine of the catalog has Gaudi2", "1 row: an earlier round has the same result",
+                          "1 row: another system of the round has the same result",
                           "1 row: it states no devices, no batch or no time of a step"));
 }
 

@@ -45,10 +45,13 @@ class Tables {
   void add(const LedgerRow& row) {
     if (row.devices() == 0 || row.batch == 0 || row.step_s <= 0)
       return leave_out("it states no devices, no batch or no time of a step");
-    // Later rounds repeat results of earlier ones.
+    // Later rounds repeat results of earlier ones, and a measurement of power those of the same runs.
     const auto [known, is_new] =
         known_.try_emplace({row.submitter, row.accelerator, row.devices(), row.batch, row.step_s}, row.round);
-    if (!is_new && known->second != row.round) return leave_out("an earlier round has the same result");
+    if (!is_new) {
+      return leave_out(known->second != row.round ? "an earlier round has the same result"
+                                                  : "another system of the round has the same result");
+    }
     try {
       TrainingTable table = parse_training(training_file(row), file_).front();
       table.rows.front().place = row.place;
