@@ -17,6 +17,7 @@
 #include "reports/nccl_tests/nccl_tests_writer.h"
 #include "scenarios/collectives/collective_job.h"
 #include "scenarios/collectives/sweep_sizes.h"
+#include "scenarios/estimates/expected_error.h"
 #include "scenarios/measurements/published_tables.h"
 #include "scenarios/scenario/words.h"
 #include "topologies/base/shown.h"
@@ -212,6 +213,8 @@ CollectiveRun run_of(const CollectivesFlags& flags, const Prepared& prepared, co
   run.device_model = result.device_model;
   run.settings = result.settings;
   run.notes = result.notes;
+  if (job.topology && job.device_type == DeviceType::gpu && result.table.devices > 1)
+    run.expected_errors = expected_errors(*job.topology, job.workers, result.table);
   if (job.topology) {
     const std::vector<std::string>& notes = job.topology->facts().notes;
     run.notes.insert(run.notes.end(), notes.begin(), notes.end());

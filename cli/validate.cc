@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -8,7 +9,7 @@
 #include "cli/base/progress_line.h"
 #include "reports/run/known_errors.h"
 #include "reports/run/report_json.h"
-#include "reports/validation/training_errors.h"
+#include "reports/validation/group_bands.h"
 #include "scenarios/validation/validate.h"
 #include "topologies/base/strict_yaml.h"  // read_input_file
 
@@ -30,10 +31,6 @@ std::string text_of(const ValidateFlags& flags, const Validation& validation) {
                                   : validation_text(validation, flags.by_family);
 }
 
-bool is_fitted(const ValidateFlags& flags) {
-  return flags.protocol == validation::Protocol::first_row;
-}
-
 KnownErrors stored_bands(const std::string& file) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return {};
@@ -41,17 +38,27 @@ KnownErrors stored_bands(const std::string& file) {
   return known_errors_from_json(origin.parse(), origin);
 }
 
-// Puts the errors of published training runs in place of those that the file has of the same protocol.
+FigureBasis figures_of(validation::Protocol protocol) {
+  using validation::Protocol;
+  if (protocol == Protocol::links) return FigureBasis::stated;
+  return protocol == Protocol::first_row ? FigureBasis::fitted : FigureBasis::calibrated;
+}
+
+// Puts the errors of published measurements in place of those that the file has of the same groups and protocol.
 void write_bands(const ValidateFlags& flags, KnownErrors known, const Validation& validation) {
-  const std::vector<GroupErrors> groups = group_errors(validation.training, is_fitted(flags));
+  const std::vector<GroupErrors> groups = group_errors(validation, figures_of(flags.protocol));
   if (groups.empty()) {
     throw InputError({{.file = flags.folder,
                        .path = "",
-                       .message = "has no published training run that counts, so that no error band follows from it"}});
+                       .message = "has no published measurement that counts, so that no error band follows from it"}});
   }
-  std::erase_if(known.published, [&](const GroupErrors& one) { return one.is_fitted == is_fitted(flags); });
-  known.published.insert(is_fitted(flags) ? known.published.end() : known.published.begin(), groups.begin(),
-                         groups.end());
+  const bool is_training = !validation.training.empty(), is_collectives = !validation.points.empty();
+  std::erase_if(known.published, [&](const GroupErrors& one) {
+    return one.figures == figures_of(flags.protocol) &&
+           (is_of_collectives(one.of.group) ? is_collectives : is_training);
+  });
+  known.published.insert(known.published.end(), groups.begin(), groups.end());
+  std::ranges::stable_sort(known.published, {}, [](const GroupErrors& one) { return std::pair(one.figures, one.of); });
   write_file(flags.bands, json_text(known_errors_to_json(known)));
 }
 
@@ -99,13 +106,13 @@ void add_validate(CLI::App& app, Action& action) {
       ->check(number_within(1e-3, 1e9))
       ->excludes(summary);
   command->add_option("--write-bands", flags->bands,
-                      "Also write the errors of training runs, on which error bands rest, to this file, beside what it "
-                      "has of other protocols (links and first-row)");
+                      "Also write the errors on which error bands rest to this file, beside what it has of other "
+                      "protocols (links, first-row, and sizes)");
   add_common_options(*command, flags->common);
   command->callback([flags, &action] {
     using validation::Protocol;
-    if (!flags->bands.empty() && flags->protocol != Protocol::links && flags->protocol != Protocol::first_row) {
-      throw CLI::ValidationError("--write-bands", "error bands rest on the protocols links and first-row only");
+    if (!flags->bands.empty() && (flags->protocol == Protocol::ranks || flags->protocol == Protocol::nodes)) {
+      throw CLI::ValidationError("--write-bands", "error bands rest on the protocols links, first-row and sizes only");
     }
     if (flags->is_of_mlperf && flags->protocol != Protocol::links && flags->protocol != Protocol::first_row) {
       throw CLI::ValidationError("--mlperf", "is for the protocols links and first-row");

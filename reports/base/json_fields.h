@@ -38,6 +38,7 @@ class JsonField {
   std::vector<std::pair<std::string, JsonField>> entries() const;
 
   bool present() const { return value_ != nullptr; }
+  bool is_number() const { return value_ != nullptr && value_->is_number(); }
   bool is_null() const { return value_ != nullptr && value_->is_null(); }
   // Reports a problem at this value, or, where it is absent, at the object that lacks it.
   void error(std::string message) const;

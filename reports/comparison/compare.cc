@@ -190,8 +190,8 @@ std::optional<DecidingPart> deciding_part(const Comparison& comparison) {
 std::optional<bool> is_usual(const Comparison& comparison) {
   const std::optional<double>& error = comparison.figure("step_time").error;
   const std::optional<ErrorBand>& band = comparison.predicted.expected_error;
-  if (!error || !band || !band->relative) return std::nullopt;
-  return std::abs(*error) <= *band->relative;
+  if (!error || !band || band->widest() == nullptr) return std::nullopt;
+  return band->widest()->of_predicted().contains(*error);
 }
 
 Comparison compare(const Report& measured, const Report& predicted, const std::string& calibration_disturbance) {

@@ -134,8 +134,8 @@ std::string error_lines(const Comparison& comparison) {
   std::string text;
   if (const std::optional<bool> usual = is_usual(comparison)) {
     const ErrorBand& band = *comparison.predicted.expected_error;
-    text += fmt::format("{} is {} the usual +-{} of {}", error_text(*error), *usual ? "within" : "outside",
-                        percent_text(*band.relative), band.basis);
+    text += fmt::format("{} is {} the usual {} of {}", error_text(*error), *usual ? "within" : "outside",
+                        interval_text(band.widest()->of_predicted()), band.basis);
   }
   if (const std::optional<DecidingPart> part = deciding_part(comparison)) {
     text += fmt::format("{}{} decides {}: {} of the step", text.empty() ? "" : "; ", part->name,

@@ -7,6 +7,8 @@
 
 #include "reports/base/statistics.h"
 #include "reports/base/text_table.h"
+#include "reports/run/explanation_text.h"
+#include "reports/run/known_errors.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {
@@ -228,6 +230,9 @@ std::string nccl_tests_text(const CollectiveRun& run, const CollectiveTable& tab
     text += fmt::format("# Error against        : median {}, p95 {} of {} sizes\n", percent_text(median_of(errors)),
                         percent_text(p95_of(errors)), errors.size());
   }
+  for (const SizesError& one : run.expected_errors) {
+    text += fmt::format("# Expected, {:>9}  : {}; {}\n", one.sizes, band_text(one.band), band_basis_text(one.band));
+  }
   for (const std::string& note : run.notes) text += "# note: " + note + "\n";
   return text + fmt::format("# Collective test concluded: {}_perf\n", table.operation);
 }
@@ -253,6 +258,10 @@ nlohmann::ordered_json nccl_tests_json(const CollectiveRun& run, const Collectiv
                            {"median_error", median_of(errors)},
                            {"p95_error", p95_of(errors)},
                            {"sizes", errors.size()}};
+  }
+  for (const SizesError& one : run.expected_errors) {
+    document["expected_error"].push_back(
+        {{"sizes", one.sizes}, {"intervals", intervals_to_json(one.band.intervals)}, {"basis", one.band.basis}});
   }
   document["notes"] = run.notes;
   return document;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reports/nccl_tests/collective_table.h"
+#include "reports/run/error_bands.h"
 
 namespace tandem {
 
@@ -16,6 +17,12 @@ struct RankDevice {
   std::string host{};  // "worker0"
   int index = 0;       // among the devices of the host
   std::string name{};  // "/job:worker/replica:0/task:0/device:GPU:1"
+};
+
+// How far times of these sizes have been from predictions.
+struct SizesError {
+  std::string sizes{};  // "<= 32 KiB"
+  ErrorBand band{};
 };
 
 // The run that made a table.
@@ -35,6 +42,7 @@ struct CollectiveRun {
   std::string device_model{};         // "NVIDIA H100 SXM5"
   std::map<std::string, std::string> settings{};
   std::vector<std::string> notes{};
+  std::vector<SizesError> expected_errors{};  // of predictions
 };
 
 // The times of another table of the same collective, published or of an earlier run.

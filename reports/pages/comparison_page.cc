@@ -137,8 +137,8 @@ std::string verdict_text(const Comparison& comparison) {
   std::string text = fmt::format("the simulated step is {} from the measured one (noise {})",
                                  error_text(*comparison.figure("step_time").error), percent_text(comparison.noise));
   if (const std::optional<bool> usual = is_usual(comparison)) {
-    text += fmt::format(", {} the usual +-{}", *usual ? "within" : "outside",
-                        percent_text(*comparison.predicted.expected_error->relative));
+    text += fmt::format(", {} the usual {}", *usual ? "within" : "outside",
+                        interval_text(comparison.predicted.expected_error->widest()->of_predicted()));
   }
   if (const auto part = deciding_part(comparison)) {
     text += fmt::format("; {} decides it, {} of the step", part->name, error_text(part->of_step));

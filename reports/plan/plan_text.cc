@@ -116,19 +116,20 @@ std::string counts_text(const PlanTable& table) {
 // Which of the first ones are nearer to the best one than predictions have been to measurements.
 std::string order_text(const PlanTable& table, const std::vector<std::size_t>& ranks) {
   const SweptPoint& best = table.sweep.points[ranks.front()];
-  if (!best.expected_error || ranks.size() < 2) return "";
-  const double error = *best.expected_error;
+  if (best.expected_error.empty() || ranks.size() < 2) return "";
+  const ErrorInterval error = best.expected_error.back();
   const auto is_near = [&](std::size_t place) {
-    const double other = table.sweep.points[place].expected_error.value_or(error);
-    return table.value(place) * (1 - other) < table.value(ranks.front()) * (1 + error);
+    const auto& other = table.sweep.points[place].expected_error;
+    return table.value(place) * (1 + (other.empty() ? error : other.back()).low) <
+           table.value(ranks.front()) * (1 + error.high);
   };
   const auto near = std::ranges::count_if(ranks, is_near);
   if (near < 2) return "";
   return wrapped_list(
       "",
-      words_of(fmt::format("their order is not certain: 19 of 20 such predictions were within {} of a measurement, and "
-                           "the first {} are nearer to each other; a measured step of the first two would tell",
-                           percent_text(error), near)),
+      words_of(fmt::format("their order is not certain: {} measured steps were within {} of predicted ones, and the "
+                           "first {} are nearer to each other; a measured step of the first two would tell",
+                           level_text(error.level), interval_text(error), near)),
       "");
 }
 

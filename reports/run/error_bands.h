@@ -2,20 +2,13 @@
 // reports/run/known_errors.h.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reports/run/prediction_groups.h"
 
 namespace tandem {
-
-// What the figures of the devices rest on.
-enum class FigureBasis : std::uint8_t {
-  stated,      // a catalog, a datasheet, an assumption: nothing is fitted
-  fitted,      // the device was measured or fitted to a measurement, the links were not all
-  calibrated,  // every figure was measured on the machine
-};
 
 // What decides how wrong predictions of a kind have been.
 struct PredictionKind {
@@ -28,19 +21,23 @@ struct PredictionKind {
   bool is_layers = true;           // whether the workload is a table of layers
 };
 
-// The error of predictions: 19 of 20 were within `relative` (0.26: 26 %).
+// How far measurements have been from predictions of a kind.
 struct ErrorBand {
-  std::optional<double> relative{};  // empty: no band is known
-  std::string basis{};               // what was compared, or why no band is known
+  std::vector<ErrorInterval> intervals{};  // by level; empty: none is known
+  std::string basis{};                     // what was compared, or why no interval is known
 
+  // Returns the interval of the highest level; null: none is known.
+  const ErrorInterval* widest() const { return intervals.empty() ? nullptr : &intervals.back(); }
   bool operator==(const ErrorBand&) const = default;
 };
 
-// Returns the errors of a group, or nothing if no runs of it were compared.
-std::optional<GroupErrors> errors_of(PredictionGroup group, bool is_fitted);
+// Returns the errors of a group, or nothing if no measurements of it were compared.
+std::optional<GroupErrors> errors_of(const PredictionRows& of, FigureBasis figures);
 
 // Returns the band of a prediction. If a device was fitted, but no runs of the group were compared with fitted devices,
 // the band is that of stated figures.
 ErrorBand error_band_of(const PredictionKind& kind);
+// Returns the band of collectives or memory.
+ErrorBand error_band_of(const PredictionRows& of, FigureBasis figures);
 
 }  // namespace tandem

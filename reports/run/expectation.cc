@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <vector>
 
 #include "reports/run/report.h"
@@ -39,8 +38,8 @@ double Expectation::gap_of(Nanoseconds measured) const {
 }
 
 std::optional<bool> Expectation::is_normal(Nanoseconds measured) const {
-  if (!band.relative) return std::nullopt;
-  return std::abs(gap_of(measured)) <= *band.relative;
+  const ErrorInterval* const interval = band.widest();
+  return interval == nullptr ? std::nullopt : std::optional(interval->contains(gap_of(measured)));
 }
 
 Expectation expectation_of(const Report& measured, const Report& predicted) {

@@ -25,7 +25,7 @@ struct Expectation {
   std::optional<GapTerm> largest;  // the largest term in the direction of the gap; empty: there is none
 
   double gap_of(Nanoseconds measured) const;  // measured / expected - 1
-  // Returns whether the gap is within the band; nothing if no band is known.
+  // Returns whether the gap is within the widest interval of the band; nothing if none is known.
   std::optional<bool> is_normal(Nanoseconds measured) const;
 };
 

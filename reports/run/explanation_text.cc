@@ -7,14 +7,6 @@
 #include "topologies/base/shown.h"
 
 namespace tandem {
-namespace {
-
-std::string whole_percent(double ratio) {
-  return fmt::format("{:.0f} %", ratio * 100);
-}
-
-}  // namespace
-
 std::string gap_text(const Report& report, const Expectation& expected) {
   const Nanoseconds mean = report.summary.step_time.mean;
   if (report.is_disturbed()) return "not compared, for the run was disturbed";
@@ -22,7 +14,7 @@ std::string gap_text(const Report& report, const Expectation& expected) {
   const std::optional<bool> is_normal = expected.is_normal(mean);
   if (!is_normal) return gap + "; how far the model may be off is not known";
   return fmt::format("{}, {} the model's {}", gap, *is_normal ? "within" : "OUTSIDE",
-                     whole_percent(*expected.band.relative));
+                     interval_text(*expected.band.widest()));
 }
 
 std::string largest_term_text(const Report& report, const Expectation& expected) {
@@ -33,11 +25,16 @@ std::string largest_term_text(const Report& report, const Expectation& expected)
 }
 
 std::string band_text(const ErrorBand& band) {
-  return band.relative ? "< " + whole_percent(*band.relative) : "unknown";
+  return band.widest() != nullptr ? interval_text(*band.widest()) : "unknown";
 }
 
 std::string band_basis_text(const ErrorBand& band) {
-  return (band.relative ? "19 of 20 predictions were: " : "no band is known: ") + band.basis;
+  if (band.intervals.empty()) return "no band is known: " + band.basis;
+  std::string text = fmt::format("{} measured were within that of predicted", level_text(band.widest()->level));
+  for (std::size_t i = band.intervals.size() - 1; i-- > 0;) {
+    text += fmt::format(", {} within {}", level_text(band.intervals[i].level), interval_text(band.intervals[i]));
+  }
+  return text + ": " + band.basis;
 }
 
 // A prediction comes with the error that such predictions have had.

@@ -7,13 +7,13 @@
 
 namespace tandem {
 
-// Says how far a measured step is from what is expected: "this run is +3.0 % from it, within the model's 20 %".
+// Says how far a measured step is from what is expected: "this run is +3.0 % from it, within the model's -19..+35 %".
 std::string gap_text(const Report& report, const Expectation& expected);
 // Says what explains most of that: "of these +1.2 ms, exposed communication explains +0.9 ms". Empty where nothing
 // does.
 std::string largest_term_text(const Report& report, const Expectation& expected);
-std::string band_text(const ErrorBand& band);        // "< 20 %", "unknown"
-std::string band_basis_text(const ErrorBand& band);  // "19 of 20 predictions were: 45 published throughputs"
+std::string band_text(const ErrorBand& band);        // "-19..+35 %", "unknown"
+std::string band_basis_text(const ErrorBand& band);  // "19 of 20 measured were within that of predicted: 45 ..."
 
 // Each text is empty where the report lacks the figures for it.
 std::string expectation_text(const Report& report);

@@ -1,6 +1,7 @@
 #include "reports/run/known_errors.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -11,8 +12,8 @@ namespace {
 
 constexpr const char* kBandsKind = "error_bands";
 
-double rounded_percentile(double p95) {
-  return std::round(p95 * 1000) / 1000;
+double rounded(double relative) {
+  return std::round(relative * 1000) / 1000;
 }
 
 double percentile_from_json(const JsonField& field) {
@@ -21,13 +22,15 @@ double percentile_from_json(const JsonField& field) {
   return p95;
 }
 
-PredictionGroup group_from_json(const JsonField& field) {
+// Returns which of `all` has the name that the field states; the first one if none has, which is reported.
+template <typename All>
+auto named_in(const All& all, const JsonField& field, const char* what) {
   const std::string name = field.text();
-  const auto groups = prediction_groups();
-  const auto found = std::ranges::find_if(groups, [&](PredictionGroup group) { return name_of(group) == name; });
-  if (found != groups.end()) return *found;
-  if (field.present()) field.error("'" + name + "' is no group of published training runs");
-  return PredictionGroup::one_device;
+  for (const auto& one : all) {
+    if (name_of(one) == name) return one;
+  }
+  if (field.present()) field.error(fmt::format("'{}' is no {}", name, what));
+  return *std::begin(all);
 }
 
 }  // namespace
@@ -40,19 +43,39 @@ const KnownErrors& known_errors() {
   return errors;
 }
 
+nlohmann::ordered_json intervals_to_json(const std::vector<ErrorInterval>& intervals) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ErrorInterval& one : intervals) {
+    json.push_back({{"level", rounded(one.level)}, {"low", rounded(one.low)}, {"high", rounded(one.high)}});
+  }
+  return json;
+}
+
+std::vector<ErrorInterval> intervals_from_json(const JsonField& field) {
+  std::vector<ErrorInterval> intervals;
+  for (const JsonField& item : field.items()) {
+    const JsonField level = item.required("level");
+    intervals.push_back(
+        {.level = level.number(), .low = item.required("low").number(), .high = item.required("high").number()});
+    if (level.present() && (intervals.back().level <= 0 || intervals.back().level >= 1))
+      level.error("must be between 0 and 1");
+  }
+  return intervals;
+}
+
 nlohmann::ordered_json known_errors_to_json(const KnownErrors& errors) {
   nlohmann::ordered_json calibrated = nlohmann::ordered_json::array(), published = calibrated;
   for (const CalibratedErrors& one : errors.calibrated) {
     calibrated.push_back(
-        {{"short_of_cores", one.is_short_of_cores}, {"launches", one.launches}, {"p95", rounded_percentile(one.p95)}});
+        {{"short_of_cores", one.is_short_of_cores}, {"launches", one.launches}, {"p95", rounded(one.p95)}});
   }
   for (const GroupErrors& one : errors.published) {
-    published.push_back({{"group", name_of(one.group)},
-                         {"fitted", one.is_fitted},
+    published.push_back({{"of", name_of(one.of)},
+                         {"figures", name_of(one.figures)},
                          {"rows", one.rows},
-                         {"sources", one.sources},
-                         {"band", rounded_percentile(one.band)},
-                         {"of_all", one.is_of_all}});
+                         {"sites", one.sites},
+                         {"widened", one.is_widened},
+                         {"intervals", intervals_to_json(one.intervals)}});
   }
   return {{"kind", kBandsKind}, {"calibrated", std::move(calibrated)}, {"published", std::move(published)}};
 }
@@ -70,12 +93,12 @@ KnownErrors known_errors_from_json(const nlohmann::ordered_json& document, const
                                  .p95 = percentile_from_json(item.required("p95"))});
   }
   for (const JsonField& item : root.required("published").items()) {
-    errors.published.push_back({.group = group_from_json(item.required("group")),
-                                .is_fitted = item.required("fitted").boolean(),
+    errors.published.push_back({.of = named_in(all_prediction_rows(), item.required("of"), "group of predictions"),
+                                .figures = named_in(figure_bases(), item.required("figures"), "basis of figures"),
                                 .rows = item.required("rows").positive_count(),
-                                .sources = item.required("sources").positive_count(),
-                                .band = percentile_from_json(item.required("band")),
-                                .is_of_all = item.required("of_all").boolean()});
+                                .sites = item.required("sites").positive_count(),
+                                .is_widened = item.required("widened").boolean(),
+                                .intervals = intervals_from_json(item.required("intervals"))});
   }
   reading.finish();
   return errors;

@@ -1,7 +1,7 @@
 // The errors on which error bands rest: reports/data/error_bands.json, which is part of the program.
 //
-// `tandem validate --write-bands` writes those of published training runs, and tests/benchmarks/side_by_side.py those
-// of a calibrated machine.
+// `tandem validate --write-bands` writes those of published measurements, and tests/benchmarks/side_by_side.py those of
+// a calibrated machine.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -30,7 +30,11 @@ const KnownErrors& known_errors();
 // Returns the text of reports/data/error_bands.json of this build.
 std::string_view error_bands_file();
 
-// Percentiles are rounded to 0.1 %, as tables print them.
+class JsonField;
+
+// Intervals and percentiles are rounded to 0.1 %, as tables print them.
+nlohmann::ordered_json intervals_to_json(const std::vector<ErrorInterval>& intervals);
+std::vector<ErrorInterval> intervals_from_json(const JsonField& field);
 nlohmann::ordered_json known_errors_to_json(const KnownErrors& errors);
 // Throws InputError with everything that is missing or wrong.
 KnownErrors known_errors_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin);

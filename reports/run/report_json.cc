@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/run/known_errors.h"
 #include "reports/run/memory_json.h"
 #include "reports/run/model_work_json.h"
 #include "topologies/base/shown.h"
@@ -15,10 +16,6 @@ using Json = nlohmann::ordered_json;
 
 Json finite_or_null(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-
-Json number_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
 }
 
 Json other_devices_to_json(const OtherDevices& others) {
@@ -121,7 +118,7 @@ Json expectation_to_json(const Expectation& expectation, const Report& report) {
   const std::optional<bool> normal = expectation.is_normal(measured);
   Json json = {{"topology", expectation.topology},
                {"step_time_ns", expectation.step_time},
-               {"band", number_or_null(expectation.band.relative)},
+               {"band", intervals_to_json(expectation.band.intervals)},
                {"basis", expectation.band.basis},
                {"gap", compares ? Json(expectation.gap_of(measured)) : Json()},
                {"normal", compares && normal ? Json(*normal) : Json()},
@@ -217,7 +214,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   if (report.summary.critical_path) json["critical_path_ns"] = critical_path_to_json(*report.summary.critical_path);
   if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
   if (const auto& error = report.expected_error) {
-    json["expected_error"] = {{"relative", number_or_null(error->relative)}, {"basis", error->basis}};
+    json["expected_error"] = {{"intervals", intervals_to_json(error->intervals)}, {"basis", error->basis}};
   }
   json["collectives"] = collectives_to_json(report.summary.collectives);
   if (!report.calibrated.empty()) json["calibrated"] = calibrated_to_json(report.calibrated);

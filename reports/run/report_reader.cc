@@ -1,5 +1,6 @@
 // Reads a report back from JSON.
 #include "reports/base/json_fields.h"
+#include "reports/run/known_errors.h"
 #include "reports/run/memory_json.h"
 #include "reports/run/model_work_json.h"
 #include "reports/run/report_json.h"
@@ -71,8 +72,16 @@ CriticalPath read_critical_path(const JsonField& map) {
           .ends_on = map.required("ends_on").text()};
 }
 
-ErrorBand read_band(const JsonField& relative, const JsonField& basis) {
-  return {.relative = relative.is_null() ? std::nullopt : std::optional(relative.number()), .basis = basis.text()};
+// Earlier versions wrote a number, which held below and above, or null.
+ErrorBand read_band(const JsonField& intervals, const JsonField& basis) {
+  ErrorBand band{.intervals = {}, .basis = basis.text()};
+  if (intervals.is_number()) {
+    const double relative = intervals.number();
+    band.intervals = {{.level = kWideLevel, .low = -relative, .high = relative}};
+  } else if (!intervals.is_null()) {
+    band.intervals = intervals_from_json(intervals);
+  }
+  return band;
 }
 
 Expectation read_expectation(const JsonField& map) {
@@ -198,7 +207,8 @@ void read_results(const JsonField& root, Report& report) {
     report.expectation = read_expectation(expected);
   }
   if (const JsonField error = root.optional("expected_error"); error.present()) {
-    report.expected_error = read_band(error.required("relative"), error.required("basis"));
+    const JsonField before = error.optional("relative");  // of an earlier version
+    report.expected_error = read_band(before.present() ? before : error.required("intervals"), error.required("basis"));
   }
   const JsonField efficiency = root.optional("scaling_efficiency");
   if (efficiency.present()) report.scaling_efficiency = efficiency.number_or_null();

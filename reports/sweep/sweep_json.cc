@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reports/base/json_fields.h"
+#include "reports/run/known_errors.h"
 #include "reports/run/memory_json.h"
 #include "reports/run/model_work_json.h"
 #include "reports/run/report_json.h"
@@ -42,7 +43,7 @@ nlohmann::ordered_json point_to_json(const SweptPoint& point) {
   if (!point.limit.empty()) json["limit"] = point.limit;
   if (point.memory) json["memory_bytes"] = memory_to_json(*point.memory);
   if (nlohmann::ordered_json rates = rates_to_json(point.rates); !rates.empty()) json["rates"] = std::move(rates);
-  if (point.expected_error) json["expected_error"] = *point.expected_error;
+  if (!point.expected_error.empty()) json["expected_error"] = intervals_to_json(point.expected_error);
   if (!point.currency.empty()) json["currency"] = point.currency;
   if (point.estimate)
     json["estimate"] = {{"cpu_s", point.estimate->cpu_s}, {"memory_bytes", point.estimate->memory_bytes}};
@@ -61,7 +62,8 @@ SweptPoint point_from_json(const JsonField& field) {
   if (const JsonField memory = field.optional("memory_bytes"); memory.present())
     point.memory = memory_from_json(memory);
   if (const JsonField rates = field.optional("rates"); rates.present()) point.rates = rates_from_json(rates);
-  if (const JsonField error = field.optional("expected_error"); error.present()) point.expected_error = error.number();
+  if (const JsonField error = field.optional("expected_error"); error.present() && !error.is_number())
+    point.expected_error = intervals_from_json(error);  // earlier versions wrote a number
   point.currency = text_or_empty(field, "currency");
   if (const JsonField estimate = field.optional("estimate"); estimate.present()) {
     point.estimate = {.cpu_s = estimate.required("cpu_s").number(),

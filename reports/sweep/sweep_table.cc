@@ -101,7 +101,7 @@ SweptPoint swept_point(const Report& report, int devices) {
           .limit = limit_of(report),
           .memory = report.memory,
           .rates = rates_of(report),
-          .expected_error = report.expected_error ? report.expected_error->relative : std::nullopt,
+          .expected_error = report.expected_error ? report.expected_error->intervals : std::vector<ErrorInterval>(),
           .currency = report.price ? report.price->currency : ""};
 }
 

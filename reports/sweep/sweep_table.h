@@ -46,10 +46,10 @@ struct SweptPoint {
   bool has_parts() const { return limit != kUnknownLimit; }  // whether `per_step` says anything
   std::optional<MemoryNeed> memory{};
   RunRates rates{};
-  std::optional<double> expected_error{};   // ErrorBand::relative of a prediction
-  std::string currency{};                   // of its costs; empty: its machines have no price
-  std::optional<PointEstimate> estimate{};  // of points that have not run; empty: it is refused, or not known
-  std::vector<std::string> unused{};        // notes about what the scenario says without an effect at this point
+  std::vector<ErrorInterval> expected_error{};  // of a prediction, by level; empty: not known
+  std::string currency{};                       // of its costs; empty: its machines have no price
+  std::optional<PointEstimate> estimate{};      // of points that have not run; empty: it is refused, or not known
+  std::vector<std::string> unused{};            // notes about what the scenario says without an effect at this point
 };
 
 // Returns what a step waits for most: "compute", "communication" (exposed), "input" (exposed), "server" where a server

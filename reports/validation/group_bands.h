@@ -1,8 +1,11 @@
-// The bands of groups of predictions, and whether they hold for sources that they do not rest on.
+// The intervals of groups of predictions, and whether they hold for sites that they do not rest on.
 //
-// Rows of one source share machines, software and whoever measured, so that they say little about those of another one.
-// A band is therefore judged by sources: that of a group is made without one of them, and its rows are counted that are
-// within it, for each source in turn.
+// A site is whoever published measurements. Rows of one site and one family of machines, a cluster, share hardware,
+// software and the way of measuring, so that they say little about those of another one. Clusters are therefore taken
+// as drawn from all there are, and rows as drawn from their clusters (Lee, Barber and Willett, "Distribution-free
+// inference with hierarchical data", 2023). A cluster with n rows weighs as much as sqrt(n), which is between counting
+// each cluster once and each row once. By the finite-sample rule of conformal prediction, the interval of a level holds
+// that level times (K + 1) / K of the weight of K clusters, and leaves out as much below as above.
 #pragma once
 
 #include <optional>
@@ -14,24 +17,37 @@
 
 namespace tandem {
 
-struct SourcedError {
-  PredictionGroup group = PredictionGroup::one_device;
-  std::string source{};
-  double error = 0;  // absolute
+// A row that was predicted.
+struct PredictedRow {
+  PredictionRows of{};
+  std::string site{};
+  std::string family{};  // of the machine
+  double ratio = 1;      // of times, or of memory: measured / predicted
+  double error = 0;      // as tables of validate show it: of throughputs, predicted / measured - 1
 };
 
-// Returns the errors of all groups. Rows that are reported apart do not count, but those of central storage, which one
-// process always drives.
-std::vector<SourcedError> errors_for_bands(const std::vector<TrainingPoint>& points);
+// Returns the rows of all groups. Rows that are reported apart do not count, but those of central storage, which one
+// process always drives, and of collectives over other networks or whose P2P is not stated, whose groups they are.
+std::vector<PredictedRow> rows_for_bands(const Validation& validation);
 
-std::vector<double> errors_in(PredictionGroup group, const std::vector<SourcedError>& errors);
+// Returns the rows of a group.
+std::vector<PredictedRow> rows_of(const PredictionRows& of, const std::vector<PredictedRow>& rows);
 
-// Returns the 95th percentile of the errors of a group that has some; where fewer than four sources have rows of it, at
-// least that of all groups together, without parameter servers and central storage, which have a group of their own
-// because they are predicted much worse.
-GroupErrors band_of(PredictionGroup group, const std::vector<SourcedError>& errors);
+// Returns the errors of a group that has rows. Where K clusters are too few for a level, its interval is of the level
+// K / (K + 1), from the least to the greatest row. Where fewer than five sites have rows, it is at least that of all
+// groups of training together, or of collectives of that size; groups that are predicted much worse (parameter servers,
+// central storage, PCIe, other networks) or are of something else (memory) are not taken together with others: K is
+// then the number of sites.
+GroupErrors band_of(const PredictionRows& of, const std::vector<PredictedRow>& rows);
 
-// Returns the share of a group's rows that are within the band that the other sources give; nothing if no row has one.
-std::optional<double> share_of_new_sources(PredictionGroup group, const std::vector<SourcedError>& errors);
+// Returns the share of a group's rows that are within the interval, by its index, that the other sites give; nothing if
+// no row has one.
+std::optional<double> share_of_new_sites(const PredictionRows& of, std::size_t interval,
+                                         const std::vector<PredictedRow>& rows);
+
+// Returns the errors of the groups of which there are rows, in the order of all_prediction_rows().
+std::vector<GroupErrors> group_errors(const Validation& validation, FigureBasis figures);
+// Formats them, with the shares of new sites, as a table.
+std::string group_bands_text(const Validation& validation);
 
 }  // namespace tandem

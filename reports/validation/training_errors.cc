@@ -12,7 +12,6 @@
 #include "reports/base/statistics.h"
 #include "reports/base/text_table.h"
 #include "reports/run/memory_need.h"
-#include "reports/validation/group_bands.h"
 
 namespace tandem {
 namespace {
@@ -86,28 +85,34 @@ std::string summary_text(const std::vector<TrainingPoint>& points) {
   return table.text() + "\n";
 }
 
-std::string groups_text(const std::vector<TrainingPoint>& points) {
-  const std::vector<SourcedError> errors = errors_for_bands(points);
-  if (errors.empty()) return "";
-  TextTable table(1);
-  table.add({"predictions of", "rows", "median", "p95", "sources", "band", "new sources"});
+constexpr double kNearPublishedPeak = 0.05;
+
+std::string rows_text(const std::vector<TrainingPoint>& points) {
+  const bool has_names = std::ranges::any_of(points, [](const TrainingPoint& point) { return !point.run.empty(); });
+  TextTable table(has_names ? 4 : 3);
+  const auto add = [&](std::vector<std::string> cells, const std::string& run) {
+    if (has_names) cells.insert(cells.begin() + 3, run);
+    table.add(std::move(cells));
+  };
+  add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"}, "run");
   table.add_rule();
-  for (const PredictionGroup group : prediction_groups()) {
-    const std::vector<double> mine = errors_in(group, errors);
-    if (mine.empty()) continue;
-    const GroupErrors band = band_of(group, errors);
-    const auto covered = share_of_new_sources(group, errors);
-    table.add({std::string(name_of(group)), fmt::to_string(mine.size()), short_percent(median_of(mine)),
-               short_percent(p95_of(mine)), fmt::to_string(band.sources), short_percent(band.band),
-               covered ? fmt::format("{:.0f} %", *covered * 100) : "-"});
+  for (const TrainingPoint& point : points) {
+    add({point.model, point.strategy, point.file, fmt::to_string(point.devices), rate_text(point.measured, point.unit),
+         rate_text(point.predicted, point.unit), error_text(point.error()),
+         point.linear > 0 ? error_text(point.linear / point.measured - 1) : "-"},
+        point.run);
   }
   return table.text() + "\n";
 }
 
-constexpr double kNearPublishedPeak = 0.05;
+}  // namespace
 
-// Predicted memory of a device beside the published peak, by file; with `by_row`, by row.
-std::string peaks_text(const std::vector<TrainingPoint>& points, bool by_row) {
+std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row) {
+  if (points.empty()) return "";
+  return (by_row ? rows_text(points) : "") + summary_text(points);
+}
+
+std::string peak_errors_text(const std::vector<TrainingPoint>& points, bool by_row) {
   std::map<std::pair<std::string, bool>, std::vector<double>> files;
   TextTable rows(3);
   rows.add({"model", "strategy", "file", "devices", "peak", "predicted", "error"});
@@ -133,42 +138,6 @@ std::string peaks_text(const std::vector<TrainingPoint>& points, bool by_row) {
                fmt::format("{:.0f} %", 100.0 * static_cast<double>(near) / static_cast<double>(errors.size()))});
   }
   return (by_row ? rows.text() + "\n" : "") + table.text() + "\n";
-}
-
-std::string rows_text(const std::vector<TrainingPoint>& points) {
-  const bool has_names = std::ranges::any_of(points, [](const TrainingPoint& point) { return !point.run.empty(); });
-  TextTable table(has_names ? 4 : 3);
-  const auto add = [&](std::vector<std::string> cells, const std::string& run) {
-    if (has_names) cells.insert(cells.begin() + 3, run);
-    table.add(std::move(cells));
-  };
-  add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"}, "run");
-  table.add_rule();
-  for (const TrainingPoint& point : points) {
-    add({point.model, point.strategy, point.file, fmt::to_string(point.devices), rate_text(point.measured, point.unit),
-         rate_text(point.predicted, point.unit), error_text(point.error()),
-         point.linear > 0 ? error_text(point.linear / point.measured - 1) : "-"},
-        point.run);
-  }
-  return table.text() + "\n";
-}
-
-}  // namespace
-
-std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row) {
-  if (points.empty()) return "";
-  return (by_row ? rows_text(points) : "") + summary_text(points) + groups_text(points) + peaks_text(points, by_row);
-}
-
-std::vector<GroupErrors> group_errors(const std::vector<TrainingPoint>& points, bool is_fitted) {
-  const std::vector<SourcedError> errors = errors_for_bands(points);
-  std::vector<GroupErrors> all;
-  for (const PredictionGroup group : prediction_groups()) {
-    if (errors_in(group, errors).empty()) continue;
-    all.push_back(band_of(group, errors));
-    all.back().is_fitted = is_fitted;
-  }
-  return all;
 }
 
 }  // namespace tandem

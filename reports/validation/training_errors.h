@@ -4,17 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "reports/run/error_bands.h"
 #include "reports/validation/validation.h"
 
 namespace tandem {
 
 // Returns the errors by strategy, one node or several, and file, beside those of predicting a multiple of one device's
-// throughput; then those of the groups of error_bands.h. With `by_row`, a table of all rows comes first.
+// throughput. With `by_row`, a table of all rows comes first.
 std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row);
-
-// Returns the errors of the groups of which there are points, in the order of prediction_groups(). `is_fitted`: how the
-// points were predicted (GroupErrors).
-std::vector<GroupErrors> group_errors(const std::vector<TrainingPoint>& points, bool is_fitted);
+// Returns the errors of predicted peaks of memory by file; with `by_row`, a table of all rows comes first.
+std::string peak_errors_text(const std::vector<TrainingPoint>& points, bool by_row);
 
 }  // namespace tandem

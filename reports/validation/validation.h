@@ -7,12 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "reports/run/prediction_groups.h"
+
 namespace tandem {
 
 // One size of a collective.
 struct ValidationPoint {
   std::string file{};
-  std::string family{};      // the machine: "hgx-h100, 2 nodes"
+  std::string site{};    // who published it; files of one site are not independent
+  std::string family{};  // the machine: "hgx-h100, 2 nodes"
+  PredictionGroup group = PredictionGroup::collectives_nvlink;
   std::string collective{};  // "all_reduce"
   std::string dtype{};       // in nccl-tests' words
   int devices = 0;
@@ -37,6 +41,7 @@ struct PublishedPeak {
 struct TrainingPoint {
   std::string file{};
   std::string source{};  // who published it; files of one source are not independent
+  std::string family{};  // the machine: "hgx-h100, 2 nodes"
   std::string model{};
   std::string run{};  // its name; may be empty
   std::string strategy{};

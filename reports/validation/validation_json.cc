@@ -7,6 +7,7 @@ namespace {
 
 nlohmann::ordered_json point_json(const ValidationPoint& point) {
   nlohmann::ordered_json json = {{"file", point.file},
+                                 {"site", point.site},
                                  {"collective", point.collective},
                                  {"devices", point.devices},
                                  {"nodes", point.nodes},
@@ -22,10 +23,10 @@ nlohmann::ordered_json point_json(const ValidationPoint& point) {
 }
 
 nlohmann::ordered_json training_point_json(const TrainingPoint& point) {
-  nlohmann::ordered_json json = {{"file", point.file},         {"source", point.source},       {"model", point.model},
-                                 {"strategy", point.strategy}, {"devices", point.devices},     {"nodes", point.nodes},
-                                 {"measured", point.measured}, {"predicted", point.predicted}, {"basis", point.basis},
-                                 {"unit", point.unit}};
+  nlohmann::ordered_json json = {{"file", point.file},   {"source", point.source},     {"family", point.family},
+                                 {"model", point.model}, {"strategy", point.strategy}, {"devices", point.devices},
+                                 {"nodes", point.nodes}, {"measured", point.measured}, {"predicted", point.predicted},
+                                 {"basis", point.basis}, {"unit", point.unit}};
   json["linear"] = point.linear > 0 ? nlohmann::ordered_json(point.linear) : nlohmann::ordered_json(nullptr);
   json["apart"] = point.apart;
   if (!point.run.empty()) json["run"] = point.run;

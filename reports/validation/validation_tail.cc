@@ -5,8 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "reports/base/size_bands.h"
 #include "reports/base/text_table.h"
-#include "reports/validation/size_bands.h"
 #include "reports/validation/validation.h"
 
 namespace tandem {

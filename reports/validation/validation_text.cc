@@ -6,9 +6,10 @@
 #include <optional>
 #include <tuple>
 
+#include "reports/base/size_bands.h"
 #include "reports/base/statistics.h"
 #include "reports/base/text_table.h"
-#include "reports/validation/size_bands.h"
+#include "reports/validation/group_bands.h"
 #include "reports/validation/training_errors.h"
 #include "reports/validation/validation.h"
 #include "topologies/base/shown.h"
@@ -134,7 +135,8 @@ std::string validation_text(const Validation& validation, bool by_family) {
                "protocol {}: absolute errors in percent; repeated: how far measurements of the same are "
                "apart, median / p95\n\n",
                validation.protocol) +
-           collectives_text(validation, by_family) + training_errors_text(validation.training, by_family);
+           collectives_text(validation, by_family) + training_errors_text(validation.training, by_family) +
+           group_bands_text(validation) + peak_errors_text(validation.training, by_family);
   } else {
     text = fmt::format("protocol {}: nothing to predict, because {}\n", validation.protocol, validation.nothing);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "reports/base/size_bands.h"
 #include "strategies/strategies.h"
 
 namespace tandem {
@@ -67,6 +68,32 @@ PredictionKind prediction_kind(const Job& job, const std::optional<SharedCores>&
     kind.figures = FigureBasis::fitted;
   }
   return kind;
+}
+
+std::vector<SizesError> expected_errors(const Topology& topology, int machines, const CollectiveTable& predicted) {
+  const auto is_measured = [&](const CollectiveSample& sample) { return sample.operation == predicted.operation; };
+  const FigureBasis figures =
+      std::ranges::any_of(topology.facts().collectives, is_measured) ? FigureBasis::calibrated : FigureBasis::stated;
+  std::set<std::size_t> bands;
+  for (const CollectiveRow& row : predicted.rows) bands.insert(size_band_of(row.bytes));
+  std::vector<SizesError> errors;
+  for (const std::size_t band : bands) {
+    errors.push_back({std::string(kSizeBands[band].name),
+                      error_band_of(PredictionRows{collective_group(topology, machines), band}, figures)});
+  }
+  return errors;
+}
+
+PredictionGroup collective_group(const Topology& topology, int machines) {
+  bool has_nvlink = false, has_rdma = false;
+  for (LinkIndex i = 0; i < topology.link_count() && !(has_nvlink && has_rdma); ++i) {
+    const LinkModel& link = topology.link_model(i);
+    has_nvlink |= link.kind == LinkKind::nvlink;
+    has_rdma |= link.kind == LinkKind::network && (link.transport == "infiniband" || link.transport == "roce");
+  }
+  if (machines > 1 && machines > topology.facts().nvlink_domain)
+    return has_rdma ? PredictionGroup::collectives_rdma : PredictionGroup::collectives_other_networks;
+  return has_nvlink ? PredictionGroup::collectives_nvlink : PredictionGroup::collectives_pcie;
 }
 
 }  // namespace tandem

@@ -81,6 +81,7 @@ class FileReader {
     }
     check_units(root_.optional("units"));
     read_health(root_.optional("healthy"));
+    result_.site = site_of(root_.optional("source"));
     version_ = version();
     if (root_.has("rows")) {
       read_table(root_);
@@ -103,6 +104,17 @@ class FileReader {
     check("time", "us");
     check("algbw", "GB/s");
     check("busbw", "GB/s");
+  }
+
+  static std::string site_of(const YamlReader& source) {
+    const auto text_of = [&](const char* key) {
+      const YamlReader text = source.is_map() ? source.optional(key) : source;
+      return text.is_scalar() && text.kind() != YamlKind::null ? text.text() : "";
+    };
+    const std::string repository = text_of("repository"), title = text_of("title");
+    const bool is_repository =
+        repository.find('/') != std::string::npos && repository.find(' ') == std::string::npos;  // OWNER/NAME
+    return is_repository || title.empty() ? repository : title;
   }
 
   void read_health(const YamlReader& healthy) {

@@ -19,6 +19,7 @@ struct MeasuredTable {
 
 struct MeasurementFile {
   std::string file{};
+  std::string site{};   // who published it: the repository of its source, or its title; empty: not stated
   bool healthy = true;  // false: the machine was unhealthy, in the words of its publisher
   std::vector<MeasuredTable> tables{};
 };

@@ -11,7 +11,9 @@ namespace {
 ValidationPoint point_of(const ReplayedTable& table, const ReplayedRow& row) {
   ValidationPoint point;
   point.file = table.file;
+  point.site = table.site;
   point.family = table.family;
+  point.group = table.group;
   point.collective = table.operation;
   point.dtype = table.dtype;
   point.devices = table.devices;

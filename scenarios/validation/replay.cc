@@ -7,6 +7,7 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/collectives/collective_job.h"
+#include "scenarios/estimates/expected_error.h"
 #include "scenarios/validation/rules.h"
 
 namespace tandem::validation {
@@ -46,10 +47,12 @@ std::vector<ReplayedRow> rows_beside(const CollectiveTable& measured, const Coll
   return rows;
 }
 
-ReplayedTable replayed(const std::string& file, const MeasuredTable& measured) {
+ReplayedTable replayed(const MeasurementFile& file, const MeasuredTable& measured) {
   const ReplayMachine& machine = *measured.machine;
   ReplayedTable table;
-  table.file = file;
+  table.file = file.file;
+  table.site = file.site.empty() ? file.file : file.site;
+  table.group = collective_group(*machine.topology, machine.nodes);
   table.family = machine.family();
   table.node = machine.node;
   table.operation = measured.table.operation;
@@ -75,7 +78,7 @@ Replay replay_collectives(const std::vector<MeasurementFile>& files, const std::
             !replay.left_out.empty() && replay.left_out.back().file == file.file && replay.left_out.back().why == why;
         if (!is_known) replay.left_out.push_back({file.file, why});
       } else {
-        replay.tables.push_back(replayed(file.file, table));
+        replay.tables.push_back(replayed(file, table));
       }
       if (progress) progress(++done, total);
     }

@@ -19,7 +19,9 @@ struct ReplayedRow {
 
 struct ReplayedTable {
   std::string file{};
+  std::string site{};  // who published it
   std::string family{};
+  PredictionGroup group = PredictionGroup::collectives_nvlink;
   std::string node{};  // the machine's name in the catalog, or its file
   std::string operation{};
   std::string dtype{};

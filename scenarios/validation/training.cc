@@ -42,6 +42,7 @@ TrainingPoint training_point(const std::string& file, const TrainingTable& table
   TrainingPoint point;
   point.file = file;
   point.source = table.source.empty() ? file : table.source;
+  point.family = row.machine.family();
   point.model = model_of(row.workload.value_or(table.workload));
   point.run = row.name;
   point.strategy = row.strategy ? row.strategy->name : table.strategy;

@@ -126,30 +126,40 @@ TEST_F(ValidateCommand, WritesTheErrorsOnWhichBandsRest) {
   EXPECT_EQ(stated.out, tandem({"validate", "training"}).out) << "what is printed is the same";
   auto now = nlohmann::json::parse(read("bands.json"));
   EXPECT_EQ(now["calibrated"], before["calibrated"]);
-  const auto of_protocol = [](const nlohmann::json& bands, bool fitted) {
+  const auto of_protocol = [](const nlohmann::json& bands, const std::string& figures) {
     nlohmann::json rows = nlohmann::json::array();
     std::ranges::copy_if(bands["published"], std::back_inserter(rows),
-                         [&](const nlohmann::json& row) { return row["fitted"] == fitted; });
+                         [&](const nlohmann::json& row) { return row["figures"] == figures; });
     return rows;
   };
-  EXPECT_EQ(of_protocol(now, true), of_protocol(before, true));
-  EXPECT_EQ(of_protocol(now, false).size(), 3U);
-  for (const nlohmann::json& row : of_protocol(now, false)) {
-    EXPECT_THAT(stated.out, testing::ContainsRegex("\n" + row["group"].get<std::string>() + " +" +
-                                                   std::to_string(row["rows"].get<int>()) + " +[0-9.]+ +[0-9.]+ +1 +" +
-                                                   fmt::format("{:.1f}", row["band"].get<double>() * 100) + " +-\n"));
+  EXPECT_EQ(of_protocol(now, "device fitted"), of_protocol(before, "device fitted"));
+  EXPECT_EQ(of_protocol(now, "calibrated"), of_protocol(before, "calibrated"));
+  std::size_t of_training = 0, of_collectives = 0;
+  for (const nlohmann::json& row : of_protocol(now, "nothing fitted")) {
+    const auto name = row["of"].get<std::string>();
+    if (name.starts_with("collectives")) {
+      ++of_collectives;
+      continue;
+    }
+    ++of_training;
+    const nlohmann::json& usual = row["intervals"][0];
+    EXPECT_THAT(stated.out,
+                testing::ContainsRegex("\n" + name + " +" + std::to_string(row["rows"].get<int>()) + " +1 +[0-9.]+ +" +
+                                       fmt::format("[-]?[+]?{:.0f}", std::abs(usual["low"].get<double>()) * 100)));
   }
+  EXPECT_EQ(of_training, 3U);
+  EXPECT_EQ(of_collectives, 16U) << "those of the folder are of training";
   ASSERT_EQ(tandem({"validate", "training", "--protocol", "first-row", "--write-bands", "new.json"}).exit_code, 0);
   now = nlohmann::json::parse(read("new.json"));
-  EXPECT_EQ(of_protocol(now, true).size(), now["published"].size());
+  EXPECT_EQ(of_protocol(now, "device fitted").size(), now["published"].size());
 }
 
 TEST_F(ValidateCommand, RefusesBandsThatDoNotFollow) {
-  const Outcome nothing = tandem({"validate", ".", "--write-bands", "bands.json"});
+  const Outcome nothing = tandem({"validate", ".", "--protocol", "first-row", "--write-bands", "bands.json"});
   EXPECT_EQ(nothing.exit_code, 3);
-  EXPECT_THAT(nothing.err, HasSubstr("has no published training run that counts"));
+  EXPECT_THAT(nothing.err, HasSubstr("has no published measurement that counts"));
   EXPECT_FALSE(exists("bands.json"));
-  EXPECT_EQ(tandem({"validate", ".", "--protocol", "sizes", "--write-bands", "bands.json"}).exit_code, 2);
+  EXPECT_EQ(tandem({"validate", ".", "--protocol", "ranks", "--write-bands", "bands.json"}).exit_code, 2);
   write("poem.txt", "{\"kind\": \"poem\"}");
   EXPECT_EQ(tandem({"validate", ".", "--write-bands", "poem.txt"}).exit_code, 3);
 }

@@ -63,25 +63,37 @@ std::vector<std::string> words_of(const std::string& text) {
 // The errors of a kind of prediction, as a file of docs/fidelity prints them.
 struct PrintedErrors {
   std::string points = "-", median = "-", p95 = "-", worst = "-";
-  std::string sources = "-", band = "-", new_sources = "-";  // of training steps
 };
 
-// The lines below "predictions of  rows  median  p95  sources  band  new sources".
-PrintedErrors training_errors(const std::string& file, const std::string& group) {
-  std::istringstream in(contents_of(kOutputs + "/" + file));
-  bool is_below = false;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("predictions of")) is_below = true;
-    if (!is_below || !line.starts_with(group + "  ")) continue;
-    const auto cells = words_of(line.substr(group.size()));
-    return {.points = cells.at(0),
-            .median = cells.at(1),
-            .p95 = cells.at(2),
-            .sources = cells.at(3),
-            .band = cells.at(4),
-            .new_sources = cells.at(5)};
+// The cells of a line, which two or more blanks separate.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find("  ", at), line.size());
+    if (end > at) cells.push_back(line.substr(at, end - at));
+    at = std::min(line.find_first_not_of(' ', end), line.size());
   }
-  return {};
+  return cells;
+}
+
+// The table below "predictions of  rows  sites  median  4 of 5  new sites  19 of 20  new sites" in a file, as rows of
+// Markdown.
+std::string bands_table(const std::string& file) {
+  std::istringstream in(contents_of(kOutputs + "/" + file));
+  std::string text;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("predictions of")) {
+      text =
+          "| predictions of | rows | sites | median error | 4 of 5 | new sites | 19 of 20 | new sites |\n"
+          "|---|---|---|---|---|---|---|---|\n";
+      std::getline(in, line);  // the rule
+    } else if (!text.empty()) {
+      if (line.empty()) break;
+      for (const std::string& cell : cells_of(line)) text += "| " + cell + " ";
+      text += "|\n";
+    }
+  }
+  return text;
 }
 
 // The lines of a table whose columns are machines, collective, size, points, median, p95, worst; a cell that is empty
@@ -91,7 +103,7 @@ PrintedErrors collective_errors(const std::string& file, const std::string& mach
   std::istringstream in(contents_of(kOutputs + "/" + file));
   std::size_t second = 0, third = 0, fourth = 0;
   std::string above, above_second;
-  for (std::string line; std::getline(in, line) && !line.starts_with("left out");) {
+  for (std::string line; std::getline(in, line) && !line.starts_with("predictions of");) {
     if (line.starts_with("machines")) {
       second = line.find("collective"), third = line.find("size"), fourth = line.find("points");
     }
@@ -105,21 +117,6 @@ PrintedErrors collective_errors(const std::string& file, const std::string& mach
     return {.points = cells.at(0), .median = cells.at(1), .p95 = cells.at(2), .worst = cells.at(3)};
   }
   return {};
-}
-
-std::string training_table() {
-  std::string text =
-      "| prediction of | nothing fitted: rows | sources | median | band | new sources | device fitted: rows | median "
-      "| band | new sources |\n|---|---|---|---|---|---|---|---|---|---|\n";
-  for (const PredictionGroup group : prediction_groups()) {
-    const std::string name(name_of(group));
-    const PrintedErrors links = training_errors("training.txt", name);
-    const PrintedErrors fitted = training_errors("training-first-row.txt", name);
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", name, links.points, links.sources,
-                        links.median, links.band, links.new_sources, fitted.points, fitted.median, fitted.band,
-                        fitted.new_sources);
-  }
-  return text;
 }
 
 // The lines below "memory of a device".
@@ -137,7 +134,7 @@ std::string memory_table() {
       text += fmt::format("| {} | {} | {} | {} | {} | {} % |\n", cells[0], cells[1], cells[2], cells[3], cells[4],
                           cells[5]);
     }
-    is_below = is_below || line.starts_with("memory of a device");
+    is_below = is_below || line.starts_with("memory of a device  published");
   }
   return text;
 }
@@ -181,14 +178,16 @@ std::string calibrated_table(const KnownErrors& known) {
   return text;
 }
 
-// Whether a command predicts all published training runs, on which error bands rest.
+// Whether a command predicts all published measurements of a kind, on which error bands rest.
 bool makes_bands(const std::string& command) {
-  const std::string of_all = "tandem validate tests/validation/training --summary";
-  return command == of_all || command == of_all + " --protocol first-row";
+  const std::string training = "tandem validate tests/validation/training --summary",
+                    collectives = "tandem validate tests/validation/collectives --summary";
+  return command == training || command == training + " --protocol first-row" || command == collectives ||
+         command == collectives + " --protocol sizes";
 }
 
-// What the command in the first line of a file prints now, below that line. Those of training runs also write the
-// errors of bands to `bands`.
+// What the command in the first line of a file prints now, below that line. Some also write the errors of bands
+// to `bands`.
 std::string with_output(const std::string& text, const std::string& bands) {
   const std::string first = text.substr(0, text.find('\n'));
   EXPECT_TRUE(first.starts_with(kPrompt)) << first;
@@ -202,7 +201,10 @@ std::string with_output(const std::string& text, const std::string& bands) {
 std::string with_tables(const std::string& page) {
   const KnownErrors known = known_errors_from_json(parse_json(contents_of(kBands), kBands), kBands);
   const std::map<std::string, std::string> tables = {
-      {"<!-- training -->", training_table()},
+      {"<!-- training -->", bands_table("training.txt")},
+      {"<!-- training, device fitted -->", bands_table("training-first-row.txt")},
+      {"<!-- collectives, intervals -->", bands_table("collectives.txt")},
+      {"<!-- collectives, calibrated -->", bands_table("collectives-sizes.txt")},
       {"<!-- collectives -->", collectives_table()},
       {"<!-- memory -->", memory_table()},
       {"<!-- reports/data/error_bands.json: calibrated -->", calibrated_table(known)}};

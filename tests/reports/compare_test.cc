@@ -128,12 +128,13 @@ TEST(Compare, SaysWhetherTheErrorIsUsual) {
   predicted.summary.per_step.compute += 200'000;
   EXPECT_EQ(is_usual(compare(full_report(), predicted)), std::nullopt) << "no band is known";
   for (const auto& [band, usual] : {std::pair{0.15, true}, {0.05, false}}) {
-    predicted.expected_error = ErrorBand{.relative = band, .basis = "12 comparisons"};
+    predicted.expected_error = ErrorBand{.intervals = {{.low = -band, .high = band}}, .basis = "12 comparisons"};
     const Comparison comparison = compare(full_report(), predicted);
     EXPECT_EQ(is_usual(comparison), usual);
-    EXPECT_THAT(comparisons_text({comparison}),
-                HasSubstr(usual ? "+10.0 % is within the usual +-15.0 % of 12 comparisons; compute decides it: +10.0 %"
-                                : "+10.0 % is outside the usual +-5.0 % of 12 comparisons; compute decides it:"));
+    EXPECT_THAT(
+        comparisons_text({comparison}),
+        HasSubstr(usual ? "+10.0 % is within the usual -13..+18 % of 12 comparisons; compute decides it: +10.0 %"
+                        : "+10.0 % is outside the usual -5..+5 % of 12 comparisons; compute decides it:"));
     EXPECT_EQ(comparisons_to_json({comparison})["comparisons"][0]["is_usual"], usual);
   }
 }

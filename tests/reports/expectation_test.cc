@@ -59,39 +59,53 @@ TEST(Expectation, SplitsExposedCommunicationBySkew) {
 
 TEST(ErrorBand, IsThatOfWhatWasComparedAndUnknownOtherwise) {
   const auto band = [](FigureBasis figures, const char* strategy, int devices, int nodes) {
-    return error_band_of({.figures = figures, .strategy = strategy, .devices = devices, .nodes = nodes}).relative;
+    const PredictionKind kind{.figures = figures, .strategy = strategy, .devices = devices, .nodes = nodes};
+    const ErrorBand found = error_band_of(kind);
+    return found.intervals.empty() ? 0.0 : found.intervals.front().high - found.intervals.front().low;
   };
   constexpr auto kStated = FigureBasis::stated, kFitted = FigureBasis::fitted;
   EXPECT_GT(band(kStated, "replicas", 8, 1), band(kFitted, "replicas", 8, 1));
   EXPECT_GT(band(kStated, "replicas", 16, 2), band(kStated, "replicas", 8, 1));
   EXPECT_LT(band(kStated, "mesh", 16, 2), band(kStated, "replicas", 16, 2));
   EXPECT_EQ(band(kStated, "mesh", 1, 1), band(kStated, "replicas", 1, 1));
-  EXPECT_GT(band(kStated, "servers", 2, 2), 1.0);
-  EXPECT_LT(band(kFitted, "servers", 2, 2), 0.1);
+  EXPECT_GT(band(kStated, "servers", 2, 2), band(kStated, "replicas", 16, 2));
+  EXPECT_LT(band(kFitted, "servers", 2, 2), 0.2);
   EXPECT_EQ(band(kFitted, "replicas", 1, 1), band(kStated, "replicas", 1, 1)) << "that device was fitted";
-  EXPECT_FALSE(band(kStated, "", 8, 1).has_value());
+  EXPECT_EQ(band(kStated, "", 8, 1), 0);
 
   PredictionKind other{.strategy = "replicas", .devices = 2, .on_gpus = false};
-  EXPECT_FALSE(error_band_of(other).relative.has_value()) << "CPU devices of a catalog";
+  EXPECT_TRUE(error_band_of(other).intervals.empty()) << "CPU devices of a catalog";
   other = {.strategy = "replicas", .devices = 2, .is_layers = false};
-  EXPECT_FALSE(error_band_of(other).relative.has_value()) << "no table of layers";
+  EXPECT_TRUE(error_band_of(other).intervals.empty()) << "no table of layers";
   EXPECT_THAT(error_band_of(other).basis, HasSubstr("no prediction of such a workload"));
   other.figures = FigureBasis::calibrated;
   other.on_gpus = false;
   EXPECT_THAT(error_band_of(other).basis,
               HasSubstr("comparisons on a calibrated machine, with no more CPU devices than cores"));
-  const std::optional<double> enough = error_band_of(other).relative;
+  const std::vector<ErrorInterval> enough = error_band_of(other).intervals;
   other.is_short_of_cores = true;
   EXPECT_THAT(error_band_of(other).basis, HasSubstr("with more CPU devices than cores"));
-  EXPECT_NE(error_band_of(other).relative, enough);
+  EXPECT_NE(error_band_of(other).intervals, enough);
 }
 
 TEST(KnownErrors, AreWhatTheFileSays) {
   EXPECT_EQ(known_errors_to_json(known_errors()), parse_json(error_bands_file(), "error_bands.json"));
   const GroupErrors first = known_errors().published.at(0);
-  EXPECT_EQ(errors_of(first.group, first.is_fitted)->band, first.band);
-  const KnownErrors errors{.published = {{.group = PredictionGroup::one_node, .rows = 9, .band = 0.25849}}};
-  EXPECT_EQ(known_errors_to_json(errors)["published"][0]["band"], 0.258) << "as tables print it";
+  EXPECT_EQ(errors_of(first.of, first.figures)->intervals, first.intervals);
+  const KnownErrors errors{.published = {{.rows = 9, .intervals = {{.low = -0.25849, .high = 0.3}}}}};
+  EXPECT_EQ(known_errors_to_json(errors)["published"][0]["intervals"][0]["low"], -0.258) << "as tables print it";
+}
+
+TEST(KnownErrors, AreOfEachKindOfCollective) {
+  for (const PredictionRows& of : all_prediction_rows()) {
+    if (!is_of_collectives(of.group)) continue;
+    for (const FigureBasis figures : {FigureBasis::stated, FigureBasis::calibrated}) {
+      const ErrorBand band = error_band_of(of, figures);
+      ASSERT_NE(band.widest(), nullptr) << name_of(of);
+      EXPECT_THAT(band.basis, HasSubstr("published times of "));
+      EXPECT_THAT(band.basis, testing::EndsWith(name_of(figures)));
+    }
+  }
 }
 
 TEST(KnownErrors, ThatAreWrongAreRefused) {
@@ -107,8 +121,10 @@ TEST(KnownErrors, ThatAreWrongAreRefused) {
   };
   EXPECT_EQ(problem_of([](auto&) {}), "");
   EXPECT_THAT(problem_of([](auto& document) { document["kind"] = "poem"; }), HasSubstr("kind: must be 'error_bands'"));
-  EXPECT_THAT(problem_of([](auto& document) { document["published"][0]["group"] = "poets"; }),
-              HasSubstr("published[0].group: 'poets' is no group of published training runs"));
+  EXPECT_THAT(problem_of([](auto& document) { document["published"][0]["of"] = "poets"; }),
+              HasSubstr("published[0].of: 'poets' is no group of predictions"));
+  EXPECT_THAT(problem_of([](auto& document) { document["published"][0]["intervals"][0]["level"] = 1; }),
+              HasSubstr("published[0].intervals[0].level: must be between 0 and 1"));
   EXPECT_THAT(problem_of([](auto& document) { document["calibrated"][0]["p95"] = 0; }),
               HasSubstr("calibrated[0].p95: must be greater than 0"));
 }
@@ -117,16 +133,21 @@ TEST(ReportJson, GivesBackTheErrorOfPredictions) {
   Report report = simulated_report();
   EXPECT_FALSE(report_to_json(report).contains("expected_error"));
   EXPECT_EQ(expectation_text(report), "") << "the document is of an earlier version";
-  for (const ErrorBand& band : {ErrorBand{.relative = 0.25, .basis = "guesses"}, ErrorBand{.basis = "nothing"}}) {
+  for (const ErrorBand& band : {ErrorBand{.intervals = {{.level = 0.8, .low = -0.1, .high = 0.25}}, .basis = "guesses"},
+                                ErrorBand{.basis = "nothing"}}) {
     report.expected_error = band;
     EXPECT_EQ(report_from_json(report_to_json(report).dump(), "again").expected_error, band);
   }
-  EXPECT_TRUE(report_to_json(report)["expected_error"]["relative"].is_null());
+  nlohmann::ordered_json document = report_to_json(report);
+  EXPECT_TRUE(document["expected_error"]["intervals"].empty());
+  document["expected_error"] = {{"relative", 0.25}, {"basis", "an earlier version"}};
+  EXPECT_EQ(report_from_json(document.dump(), "again").expected_error->intervals,
+            (std::vector<ErrorInterval>{{.level = 0.95, .low = -0.25, .high = 0.25}}));
   EXPECT_THAT(expectation_text(report), HasSubstr("unknown   no band is known: nothing"));
 }
 
 TEST(NormalText, SaysWhetherARunIsNormal) {
-  const std::string band = fmt::format("{:.0f} %", *predicted_report().expected_error->relative * 100);
+  const std::string band = interval_text(*predicted_report().expected_error->widest());
   Report measured = full_report();
   measured.summary.step_time.mean = measured.summary.step_time.median = 2'200'000;
   measured.summary.per_step.idle += 200'000;
@@ -139,7 +160,8 @@ TEST(NormalText, SaysWhetherARunIsNormal) {
   measured.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
   EXPECT_THAT(expectation_text(measured), HasSubstr("not compared, for the run was disturbed"));
   EXPECT_TRUE(report_to_json(measured)["expectation"]["gap"].is_null());
-  EXPECT_THAT(expectation_text(predicted_report()), HasSubstr(band + "   19 of 20 predictions were: "));
+  EXPECT_THAT(expectation_text(predicted_report()),
+              HasSubstr(band + "   19 of 20 measured were within that of predicted: "));
 }
 
 TEST(ReportJson, GivesBackWhatIsExpectedAndWhoWaits) {
@@ -147,7 +169,7 @@ TEST(ReportJson, GivesBackWhatIsExpectedAndWhoWaits) {
   report.machine = "a processor (2 cores)";
   report.expectation = Expectation{.topology = "machine.yaml",
                                    .step_time = 5,
-                                   .band = {.relative = 0.25, .basis = "guesses"},
+                                   .band = {.intervals = {{.low = -0.1, .high = 0.25}}, .basis = "guesses"},
                                    .largest = GapTerm{.name = "input", .time = -7}};
   report.summary.ranks = {{.device = "a", .devices = 3, .waiting = 6, .transfer = 2, .caused = 4, .comes_last = 0.5},
                           {.device = "b"}};

@@ -211,14 +211,14 @@ TEST(Page, OfARunSaysWhetherItIsNormal) {
   Report report = full_report();
   report.expectation = Expectation{.topology = "machine.yaml",
                                    .step_time = 1'600'000,
-                                   .band = {.relative = 0.2, .basis = "of some"},
+                                   .band = {.intervals = {{.low = -0.2, .high = 0.2}}, .basis = "of some"},
                                    .largest = GapTerm{.name = "skew", .time = 300'000}};
   const std::string beyond = page_of(report_to_json(report), "run");
   EXPECT_THAT(beyond, HasSubstr("not normal: +25.0 % from what the model expects"));
   EXPECT_THAT(beyond, HasSubstr("of these +400.0 us, skew explains +300.0 us"));
-  report.expectation->band.relative = 0.3;
+  report.expectation->band.intervals = {{.low = -0.3, .high = 0.3}};
   EXPECT_THAT(page_of(report_to_json(report), "run"), HasSubstr(">normal: +25.0 % from what"));
-  report.expectation->band.relative.reset();
+  report.expectation->band.intervals.clear();
   const std::string unknown = page_of(report_to_json(report), "run");
   EXPECT_THAT(unknown, HasSubstr(">+25.0 % from what"));
   EXPECT_THAT(unknown, HasSubstr("how far the model may be off is not known"));
@@ -228,9 +228,10 @@ TEST(Page, OfARunSaysWhetherItIsNormal) {
   EXPECT_THAT(disturbed, Not(HasSubstr("normal: ")));
   EXPECT_THAT(disturbed, Not(HasSubstr("skew")));
   Report predicted = simulated_report();
-  predicted.expected_error = {.relative = 0.258, .basis = "193 published throughputs"};
-  EXPECT_THAT(page_of(report_to_json(predicted), "run"), HasSubstr("19 of 20 predictions were: 193 published"));
-  predicted.expected_error = {.relative = {}, .basis = "nothing was compared"};
+  predicted.expected_error = {.intervals = {{.low = -0.258, .high = 0.3}}, .basis = "193 published throughputs"};
+  EXPECT_THAT(page_of(report_to_json(predicted), "run"),
+              HasSubstr("19 of 20 measured were within that of predicted: 193 published"));
+  predicted.expected_error = {.intervals = {}, .basis = "nothing was compared"};
   EXPECT_THAT(page_of(report_to_json(predicted), "run"), HasSubstr("no band is known: nothing was compared"));
 }
 

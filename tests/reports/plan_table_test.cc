@@ -36,7 +36,7 @@ PlanTable small_plan() {
     point.per_step.compute = point.step_time;
     point.memory =
         MemoryNeed{.parameters = 1'000'000'000 * static_cast<std::int64_t>(place + 1), .available = 80'000'000'000};
-    point.expected_error = 0.1;
+    point.expected_error = {{.low = -0.1, .high = 0.1}};
   };
   set(0, 2);
   table.planned[0].is_whole = true;
@@ -106,12 +106,12 @@ TEST(PlanTable, SaysWhatIsBestAndHowCertainThatIs) {
                         "best: data 1, tensor 8: 2.000 s a step, 32 sequences/s on 8 devices, limited by compute"));
   EXPECT_THAT(text, HasSubstr("certain: no point of this space takes less"));
   EXPECT_THAT(text, HasSubstr("points: 2 simulated, 1 do not fit, 1 ruled out by their bounds"));
-  EXPECT_THAT(text, HasSubstr("their order is not certain: 19 of 20 such predictions were within 10.0 %"));
+  EXPECT_THAT(text, HasSubstr("their order is not certain: 19 of 20 measured steps were within -10..+10 %"));
   EXPECT_THAT(text, Not(HasSubstr("as it is")));
   table.usual = table.sweep.points[1];
   EXPECT_THAT(plan_text(table),
               HasSubstr("as it is, the scenario takes 2.100 s a step; the best is 1.05 times as good"));
-  for (SweptPoint& point : table.sweep.points) point.expected_error = 0.01;
+  for (SweptPoint& point : table.sweep.points) point.expected_error = {{.low = -0.01, .high = 0.01}};
   EXPECT_THAT(plan_text(table), Not(HasSubstr("not certain")));
 }
 
