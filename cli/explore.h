@@ -22,6 +22,7 @@ struct RunFlags {
   std::string trace;
   bool all = false;            // collectives, in the text
   bool details = false;        // of pictures, in the document
+  bool assumptions = false;    // simulate with others
   std::optional<int> explore;  // this many schedules
   RunOptions run;
 };

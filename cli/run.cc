@@ -22,6 +22,7 @@
 #include "reports/timeline/chrome_trace.h"
 #include "scenarios/job/job.h"
 #include "scenarios/reading/scenario_flags.h"
+#include "scenarios/run/assumptions.h"
 #include "scenarios/run/expected_run.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/scenario/scenario_values.h"
@@ -87,6 +88,10 @@ int run(RunFlags flags) {
     std::cerr << unread_nccl_variables(process_environment(), scenario.engine.nccl);
   }
   add_expectation(result.report, of_file, flags.changes, flags.run);
+  if (flags.assumptions) {
+    const Phase phase("assumptions of " + scenario.name);
+    result.report.assumptions = assumptions_of(scenario, result);
+  }
   write_traces(result.timeline, flags.trace);
   const auto with_values = [&](nlohmann::ordered_json document) {
     if (const ScenarioValues values = scenario_values(of_file); !values.empty()) document[kScenarioValues] = values;
@@ -149,6 +154,8 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1 << 30))
       ->excludes(trace);
   command->add_flag("--all", flags->all, "Show every collective, however many there are");
+  command->add_flag("--assumptions", flags->assumptions,
+                    "Of a simulation: which assumed figures of the machine move the step most, and by how much");
   CLI::Option* details = command->add_flag(
       "--details", flags->details, "With --json: also what pictures need, so that `report` writes the same page");
   add_common_options(*command, flags->common);

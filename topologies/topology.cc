@@ -206,6 +206,28 @@ void Topology::replace_devices(const OtherDevice& other) {
   replace_in(nodes_);
 }
 
+void Topology::replace_links(const OtherLink& other) {
+  std::map<const LinkModel*, std::shared_ptr<const LinkModel>> made;
+  const auto replace = [&](std::shared_ptr<const LinkModel>& model) {
+    if (!model) return;
+    const auto [place, is_new] = made.try_emplace(model.get());
+    if (is_new) place->second = other(*model);
+    if (place->second) model = place->second;
+  };
+  const auto replace_in = [&](Topology& part) {
+    for (Node& node : part.nodes_) replace(node.port);
+    for (Link& link : part.links_) replace(link.model);
+  };
+  const auto replaced = [&](const Topology& machine) {
+    auto copy = std::make_shared<Topology>(machine);
+    replace_in(*copy);
+    return copy;
+  };
+  if (machine_) machine_ = replaced(*machine_);
+  for (auto& [worker, machine] : changed_) machine = replaced(*machine);
+  replace_in(*this);
+}
+
 void Topology::set_link_model(LinkIndex index, std::shared_ptr<const LinkModel> model) {
   if (index >= machine_links()) {
     links_[index - machine_links()].model = std::move(model);

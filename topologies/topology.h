@@ -236,6 +236,9 @@ class Topology {
   // that is null. `other` is called once for a kind and a device, and machines that are alike stay alike.
   using OtherDevice = std::function<std::shared_ptr<const DeviceModel>(NodeKind, const DeviceModel&)>;
   void replace_devices(const OtherDevice& other);
+  // Does the same with the models of links and ports.
+  using OtherLink = std::function<std::shared_ptr<const LinkModel>(const LinkModel&)>;
+  void replace_links(const OtherLink& other);
 
   const std::string& name() const { return name_; }
   std::size_t node_count() const { return machine_nodes() + nodes_.size(); }

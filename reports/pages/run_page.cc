@@ -134,6 +134,16 @@ std::string loss_table(const Report& report) {
   return std::move(table).finish();
 }
 
+std::string assumptions_section(const Report& report) {
+  if (report.assumptions.empty()) return "";
+  HtmlTable table("assumed figures, and what a step takes with others",
+                  {"figure", "assumed", "from", "to", "a step", ""});
+  for (const Assumption& one : report.assumptions) {
+    table.add({one.figure, one.value, one.from, one.to, time_text(one.step_from), time_text(one.step_to)});
+  }
+  return section("What moves it most", std::move(table).finish());
+}
+
 std::string loss_section(const Report& report) {
   if (report.loss.empty()) return "";
   Series series{.name = "loss", .points = {}};
@@ -196,6 +206,7 @@ Content run_content(const Json& document, const JsonOrigin& origin) {
                       details ? memory_section(*details) : "",
                       details ? links_section(*details) : "",
                       loss_section(report),
+                      assumptions_section(report),
                       notes_section(report)};
   return content;
 }

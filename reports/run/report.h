@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/timeline.h"
+#include "reports/run/assumption.h"
 #include "reports/run/error_bands.h"
 #include "reports/run/expectation.h"
 #include "reports/run/memory_need.h"
@@ -207,6 +208,7 @@ struct Report {
   std::vector<std::string> notes;
   std::optional<Expectation> expectation{};   // what the model expects of a measured run on its topology
   std::optional<ErrorBand> expected_error{};  // of a prediction; empty: the document is of an earlier version
+  std::vector<Assumption> assumptions{};      // that move a prediction most, where they were asked for
 
   // Returns whether the parts of a step are known, which takes records of all work. Else Summary::per_step, those of
   // workers and other devices, and the critical path say nothing.

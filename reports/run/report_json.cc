@@ -224,6 +224,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   for (const double loss : report.loss) json["loss"].push_back(finite_or_null(loss));
   json["metrics"] = map_to_json(report.metrics);
   json["settings"] = map_to_json(report.settings);
+  if (!report.assumptions.empty()) json["assumptions"] = assumptions_to_json(report.assumptions);
   if (report.memory) json["memory_bytes"] = memory_to_json(*report.memory);
   add_work_and_price(json, report);
   if (report.cores) json["cores"] = {{"devices", report.cores->devices}, {"cores", report.cores->cores}};

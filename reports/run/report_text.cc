@@ -48,7 +48,8 @@ std::string headline_figures(const Report& report) {
     text += fmt::format("scaling     {:>12}   of the throughput of {} single replicas\n",
                         percent_text(*report.scaling_efficiency), report.replicas);
   }
-  return text;
+  const std::string assumptions = assumptions_text(report.assumptions, report.summary.step_time.mean);
+  return assumptions.empty() ? text : text + "\n" + assumptions;
 }
 
 // "4th"

@@ -66,7 +66,7 @@ struct PrintedErrors {
 };
 
 // The cells of a line, which two or more blanks separate.
-std::vector<std::string> cells_of(const std::string& line) {
+std::vector<std::string> table_cells(const std::string& line) {
   std::vector<std::string> cells;
   for (std::size_t at = 0; at < line.size();) {
     const std::size_t end = std::min(line.find("  ", at), line.size());
@@ -89,7 +89,7 @@ std::string bands_table(const std::string& file) {
       std::getline(in, line);  // the rule
     } else if (!text.empty()) {
       if (line.empty()) break;
-      for (const std::string& cell : cells_of(line)) text += "| " + cell + " ";
+      for (const std::string& cell : table_cells(line)) text += "| " + cell + " ";
       text += "|\n";
     }
   }

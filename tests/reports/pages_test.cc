@@ -231,6 +231,13 @@ TEST(Page, OfARunSaysWhetherItIsNormal) {
   predicted.expected_error = {.intervals = {{.low = -0.258, .high = 0.3}}, .basis = "193 published throughputs"};
   EXPECT_THAT(page_of(report_to_json(predicted), "run"),
               HasSubstr("19 of 20 measured were within that of predicted: 193 published"));
+  predicted.assumptions = {{.figure = "sustained of 'a GPU'",
+                            .value = "0.87",
+                            .from = "0.7",
+                            .to = "1",
+                            .step_from = 5'000,
+                            .step_to = 4'000}};
+  EXPECT_THAT(page_of(report_to_json(predicted), "run"), AllOf(HasSubstr("What moves it most"), HasSubstr("5.000 us")));
   predicted.expected_error = {.intervals = {}, .basis = "nothing was compared"};
   EXPECT_THAT(page_of(report_to_json(predicted), "run"), HasSubstr("no band is known: nothing was compared"));
 }

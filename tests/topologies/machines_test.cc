@@ -150,6 +150,27 @@ TEST(Machines, StayAlikeWhereAllTheirDevicesAreReplaced) {
   EXPECT_NE(device("w0.cpu0")->name.rfind("other ", 0), 0U);
 }
 
+TEST(Machines, StayAlikeWhereAllTheirLinksAreReplaced) {
+  Topology topology = make_cluster("hgx-h100", 12, fat_tree(true));
+  add_faults(topology);
+  const Topology before = topology;
+  topology.replace_links([](const LinkModel& model) -> std::shared_ptr<const LinkModel> {
+    if (model.kind != LinkKind::network) return nullptr;
+    auto other = std::make_shared<LinkModel>(model);
+    other->latency_s.value = 1;
+    return other;
+  });
+  EXPECT_EQ(&topology.machine(3), &topology.machine(0));
+  EXPECT_NE(&topology.machine(2), &topology.machine(0));
+  int networks = 0;
+  for (LinkIndex i = 0; i < topology.link_count(); ++i) {
+    const bool is_network = topology.link_model(i).kind == LinkKind::network;
+    networks += is_network ? 1 : 0;
+    EXPECT_EQ(topology.link_model(i).latency_s.value, is_network ? 1 : before.link_model(i).latency_s.value);
+  }
+  EXPECT_GT(networks, 12);
+}
+
 TEST(Machines, HaveTheRoutesOfAClusterThatIsBuiltOneByOne) {
   for (const Fabric& fabric : {Fabric{}, of_kind(FabricKind::leaf_spine), of_kind(FabricKind::rail), fat_tree(false),
                                fat_tree(true), torus()}) {
