@@ -17,13 +17,14 @@ namespace {
 
 constexpr int kSteps = 2;  // the first is warm-up; simulated steps are equal
 constexpr int kWarmupSteps = 1;
+constexpr int kMostWhole = 256;  // devices; larger jobs are simulated quickly (RunOptions::is_quick)
 
 Report simulate(const TrainingTable& table, const TrainingTable::Row& row, std::shared_ptr<const Topology> topology) {
   Scenario scenario = scenario_of(table, row);
   scenario.topology = std::move(topology);
   scenario.steps = kSteps;
   scenario.warmup_steps = kWarmupSteps;
-  const RunOptions options{.measures_scaling = false, .merges_workers = true, .only_report = true};
+  const RunOptions options{.measures_scaling = false, .merges_workers = true, .is_quick = row.devices > kMostWhole, .only_report = true};
   return run_scenario(scenario, options).report;
 }
 
