@@ -208,6 +208,7 @@ struct Report {
   std::vector<std::string> notes;
   std::optional<Expectation> expectation{};   // what the model expects of a measured run on its topology
   std::optional<ErrorBand> expected_error{};  // of a prediction; empty: the document is of an earlier version
+  std::optional<ErrorBand> memory_error{};    // of `memory`, on GPUs
   std::vector<Assumption> assumptions{};      // that move a prediction most, where they were asked for
 
   // Returns whether the parts of a step are known, which takes records of all work. Else Summary::per_step, those of

@@ -18,6 +18,10 @@ Json finite_or_null(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
+Json band_to_json(const ErrorBand& band) {
+  return {{"intervals", intervals_to_json(band.intervals)}, {"basis", band.basis}};
+}
+
 Json other_devices_to_json(const OtherDevices& others) {
   Json json = {{"busiest", others.busiest}, {"count", others.count}};
   json.update(per_step_to_json(others.per_step));
@@ -213,9 +217,8 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   if (report.summary.other_devices) json["other_devices_ns"] = other_devices_to_json(*report.summary.other_devices);
   if (report.summary.critical_path) json["critical_path_ns"] = critical_path_to_json(*report.summary.critical_path);
   if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
-  if (const auto& error = report.expected_error) {
-    json["expected_error"] = {{"intervals", intervals_to_json(error->intervals)}, {"basis", error->basis}};
-  }
+  if (report.expected_error) json["expected_error"] = band_to_json(*report.expected_error);
+  if (report.memory && report.memory_error) json["memory_expected_error"] = band_to_json(*report.memory_error);
   json["collectives"] = collectives_to_json(report.summary.collectives);
   if (!report.calibrated.empty()) json["calibrated"] = calibrated_to_json(report.calibrated);
   if (any_waits(report.summary)) json["ranks"] = ranks_to_json(report.summary.ranks);

@@ -215,6 +215,8 @@ void read_results(const JsonField& root, Report& report) {
   for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number_or_null());
   for (const auto& [name, value] : root.optional("metrics").entries()) report.metrics[name] = value.number_or_null();
   for (const auto& [name, value] : root.optional("settings").entries()) report.settings[name] = value.text();
+  if (const JsonField error = root.optional("memory_expected_error"); error.present())
+    report.memory_error = read_band(error.required("intervals"), error.required("basis"));
   report.assumptions = assumptions_from_json(root.optional("assumptions"));
   if (const JsonField memory = root.optional("memory_bytes"); memory.present()) {
     report.memory = memory_from_json(memory);

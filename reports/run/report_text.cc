@@ -273,9 +273,15 @@ std::string settings_text(const std::string& label, const Report& report) {
   return wrapped_list(label, items, ",");
 }
 
-std::string memory_line(const MemoryNeed& need) {
+std::string memory_line(const Report& report) {
+  const MemoryNeed& need = *report.memory;
   const std::string moment = need.moment.empty() ? "" : "; most in " + need.moment;
-  return wrapped_list("memory      ", words_of("a device " + memory_text(need) + moment), "");
+  const ErrorInterval* const interval = report.memory_error ? report.memory_error->widest() : nullptr;
+  const std::string error = interval == nullptr ? ""
+                                                : fmt::format("; measured peaks were {} of predicted ones in {}: {}",
+                                                              interval_text(*interval), level_text(interval->level),
+                                                              report.memory_error->basis);
+  return wrapped_list("memory      ", words_of("a device " + memory_text(need) + moment + error), "");
 }
 
 std::string notes_text(const Report& report) {
@@ -290,7 +296,7 @@ std::string report_text(const Report& report, bool all) {
   text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report, all);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;
   if (const std::string symmetry = symmetry_text(report); !symmetry.empty()) text += "\n" + symmetry;
-  if (report.memory) text += "\n" + memory_line(*report.memory);
+  if (report.memory) text += "\n" + memory_line(report);
   if (const std::string settings = settings_text("settings    ", report); !settings.empty()) text += "\n" + settings;
   std::vector<std::string> machine;
   if (!report.machine.empty()) machine.push_back(report.machine);

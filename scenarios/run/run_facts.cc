@@ -151,7 +151,10 @@ std::optional<ModelWork> work_of(const Job& job) {
 // Says how far off the prediction may be, and which sizes of collectives were measured.
 void add_prediction_facts(Report& report, const Job& job) {
   report.calibrated = calibrated_ranges(job.scenario.topology->facts().collectives);
-  report.expected_error = error_band_of(prediction_kind(job, report.cores));
+  const PredictionKind kind = prediction_kind(job, report.cores);
+  report.expected_error = error_band_of(kind);
+  if (kind.on_gpus && kind.is_layers)
+    report.memory_error = error_band_of(PredictionRows{PredictionGroup::device_memory, {}}, FigureBasis::stated);
 }
 
 void add_measured_facts(Report& report, const Job& job, const Timeline& timeline) {

@@ -8,6 +8,7 @@
 #include "reports/run/explanation_text.h"
 #include "reports/run/known_errors.h"
 #include "reports/run/report_json.h"
+#include "reports/run/report_text.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {
@@ -138,6 +139,10 @@ TEST(ReportJson, GivesBackTheErrorOfPredictions) {
     report.expected_error = band;
     EXPECT_EQ(report_from_json(report_to_json(report).dump(), "again").expected_error, band);
   }
+  report.memory_error = ErrorBand{.intervals = {{.level = 0.667, .low = -0.04, .high = 0.03}}, .basis = "31 peaks"};
+  report.memory = MemoryNeed{.parameters = 1'000'000};
+  EXPECT_EQ(report_from_json(report_to_json(report).dump(), "again").memory_error, report.memory_error);
+  EXPECT_THAT(report_text(report), HasSubstr("measured peaks were -4..+3 % of"));
   nlohmann::ordered_json document = report_to_json(report);
   EXPECT_TRUE(document["expected_error"]["intervals"].empty());
   document["expected_error"] = {{"relative", 0.25}, {"basis", "an earlier version"}};
