@@ -7,7 +7,7 @@
 #include "cli/base/exit_codes.h"
 #include "cli/base/output.h"
 #include "cli/base/progress_line.h"
-#include "reports/run/known_errors.h"
+#include "reports/errors/known_errors.h"
 #include "reports/run/report_json.h"
 #include "reports/validation/group_bands.h"
 #include "scenarios/validation/validate.h"

@@ -7,8 +7,7 @@
 
 #include "reports/base/statistics.h"
 #include "reports/base/text_table.h"
-#include "reports/run/explanation_text.h"
-#include "reports/run/known_errors.h"
+#include "reports/errors/known_errors.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {

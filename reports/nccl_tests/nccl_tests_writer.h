@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/errors/error_bands.h"
 #include "reports/nccl_tests/collective_table.h"
-#include "reports/run/error_bands.h"
 
 namespace tandem {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/timeline.h"
-#include "reports/run/error_bands.h"
+#include "reports/errors/error_bands.h"
 
 namespace tandem {
 

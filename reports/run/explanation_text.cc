@@ -24,19 +24,6 @@ std::string largest_term_text(const Report& report, const Expectation& expected)
                      signed_time_text(expected.largest->time));
 }
 
-std::string band_text(const ErrorBand& band) {
-  return band.widest() != nullptr ? interval_text(*band.widest()) : "unknown";
-}
-
-std::string band_basis_text(const ErrorBand& band) {
-  if (band.intervals.empty()) return "no band is known: " + band.basis;
-  std::string text = fmt::format("{} measured were within that of predicted", level_text(band.widest()->level));
-  for (std::size_t i = band.intervals.size() - 1; i-- > 0;) {
-    text += fmt::format(", {} within {}", level_text(band.intervals[i].level), interval_text(band.intervals[i]));
-  }
-  return text + ": " + band.basis;
-}
-
 // A prediction comes with the error that such predictions have had.
 std::string expectation_text(const Report& report) {
   if (report.deterministic) {

@@ -12,8 +12,6 @@ std::string gap_text(const Report& report, const Expectation& expected);
 // Says what explains most of that: "of these +1.2 ms, exposed communication explains +0.9 ms". Empty where nothing
 // does.
 std::string largest_term_text(const Report& report, const Expectation& expected);
-std::string band_text(const ErrorBand& band);        // "-19..+35 %", "unknown"
-std::string band_basis_text(const ErrorBand& band);  // "19 of 20 measured were within that of predicted: 45 ..."
 
 // Each text is empty where the report lacks the figures for it.
 std::string expectation_text(const Report& report);

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "engine/timeline.h"
-#include "reports/run/assumption.h"
-#include "reports/run/error_bands.h"
+#include "reports/errors/assumption.h"
+#include "reports/errors/error_bands.h"
 #include "reports/run/expectation.h"
 #include "reports/run/memory_need.h"
 #include "reports/run/model_work.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/run/known_errors.h"
+#include "reports/errors/known_errors.h"
 #include "reports/run/memory_json.h"
 #include "reports/run/model_work_json.h"
 #include "topologies/base/shown.h"

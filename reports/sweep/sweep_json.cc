@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "reports/base/json_fields.h"
-#include "reports/run/known_errors.h"
+#include "reports/errors/known_errors.h"
 #include "reports/run/memory_json.h"
 #include "reports/run/model_work_json.h"
 #include "reports/run/report_json.h"

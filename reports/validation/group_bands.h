@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/run/prediction_groups.h"
+#include "reports/errors/prediction_groups.h"
 #include "reports/validation/validation.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/run/prediction_groups.h"
+#include "reports/errors/prediction_groups.h"
 
 namespace tandem {
 

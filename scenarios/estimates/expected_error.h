@@ -1,8 +1,8 @@
 // Tells how wrong predictions like that of a job have been.
 #pragma once
 
+#include "reports/errors/error_bands.h"
 #include "reports/nccl_tests/nccl_tests_writer.h"
-#include "reports/run/error_bands.h"
 #include "reports/run/report.h"
 #include "scenarios/job/job.h"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "reports/run/assumption.h"
+#include "reports/errors/assumption.h"
 #include "scenarios/run/run_result.h"
 #include "scenarios/scenario/scenario.h"
 
@@ -15,8 +15,8 @@ inline constexpr std::size_t kShownAssumptions = 3;
 // Simulates the scenario, of which `result` is a simulation, with other values of each figure of its topology that
 // decided a time (Timeline::consulted) and is assumed, and returns those that change the step most, at most
 // kShownAssumptions of them. A figure may be what it is on any machine of the catalog: of GPUs of the same maker, of
-// processors, and of links of the same kind; of networks of the same transport, too. Takes two quick simulations for each figure. Empty
-// for a result that is no simulation.
+// processors, and of links of the same kind; of networks of the same transport, too. Takes two quick simulations for
+// each figure. Empty for a result that is no simulation.
 //
 // Throws what run_scenario() throws.
 std::vector<Assumption> assumptions_of(const Scenario& scenario, const RunResult& result);

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "reports/run/error_bands.h"
+#include "reports/errors/error_bands.h"
 #include "reports/run/work_counts.h"
 #include "reports/timeline/op_time.h"
 #include "scenarios/estimates/expected_error.h"

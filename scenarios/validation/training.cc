@@ -24,7 +24,8 @@ Report simulate(const TrainingTable& table, const TrainingTable::Row& row, std::
   scenario.topology = std::move(topology);
   scenario.steps = kSteps;
   scenario.warmup_steps = kWarmupSteps;
-  const RunOptions options{.measures_scaling = false, .merges_workers = true, .is_quick = row.devices > kMostWhole, .only_report = true};
+  const RunOptions options{
+      .measures_scaling = false, .merges_workers = true, .is_quick = row.devices > kMostWhole, .only_report = true};
   return run_scenario(scenario, options).report;
 }
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/run/known_errors.h"
+#include "reports/errors/known_errors.h"
 
 namespace tandem {
 namespace {

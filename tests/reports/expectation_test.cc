@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/errors/known_errors.h"
 #include "reports/run/explanation_text.h"
-#include "reports/run/known_errors.h"
 #include "reports/run/report_json.h"
 #include "reports/run/report_text.h"
 #include "tests/reports/testing.h"

@@ -1,4 +1,4 @@
-#include "reports/run/prediction_groups.h"
+#include "reports/errors/prediction_groups.h"
 
 #include <fmt/format.h>
 

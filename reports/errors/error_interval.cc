@@ -1,4 +1,4 @@
-#include "reports/run/error_interval.h"
+#include "reports/errors/error_interval.h"
 
 #include <fmt/format.h>
 

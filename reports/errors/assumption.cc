@@ -1,4 +1,4 @@
-#include "reports/run/assumption.h"
+#include "reports/errors/assumption.h"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,12 @@
 // The errors that predictions have had, by what a prediction rests on and what it is of. The figures are data:
-// reports/run/known_errors.h.
+// reports/errors/known_errors.h.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "reports/run/prediction_groups.h"
+#include "reports/errors/prediction_groups.h"
 
 namespace tandem {
 
@@ -39,5 +39,8 @@ std::optional<GroupErrors> errors_of(const PredictionRows& of, FigureBasis figur
 ErrorBand error_band_of(const PredictionKind& kind);
 // Returns the band of collectives or memory.
 ErrorBand error_band_of(const PredictionRows& of, FigureBasis figures);
+
+std::string band_text(const ErrorBand& band);        // "-19..+35 %", "unknown"
+std::string band_basis_text(const ErrorBand& band);  // "19 of 20 measured were within that of predicted: 45 ..."
 
 }  // namespace tandem

@@ -1,10 +1,10 @@
-#include "reports/run/error_bands.h"
+#include "reports/errors/error_bands.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "reports/run/known_errors.h"
+#include "reports/errors/known_errors.h"
 
 namespace tandem {
 namespace {
@@ -52,6 +52,19 @@ ErrorBand error_band_of(const PredictionKind& kind) {
   if (!group) return {.intervals = {}, .basis = "no prediction with such a strategy was compared"};
   const bool is_fitted = kind.figures != FigureBasis::stated;
   return error_band_of({*group, {}}, is_fitted ? FigureBasis::fitted : FigureBasis::stated);
+}
+
+std::string band_text(const ErrorBand& band) {
+  return band.widest() != nullptr ? interval_text(*band.widest()) : "unknown";
+}
+
+std::string band_basis_text(const ErrorBand& band) {
+  if (band.intervals.empty()) return "no band is known: " + band.basis;
+  std::string text = fmt::format("{} measured were within that of predicted", level_text(band.widest()->level));
+  for (std::size_t i = band.intervals.size() - 1; i-- > 0;) {
+    text += fmt::format(", {} within {}", level_text(band.intervals[i].level), interval_text(band.intervals[i]));
+  }
+  return text + ": " + band.basis;
 }
 
 }  // namespace tandem

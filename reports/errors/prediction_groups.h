@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/run/error_interval.h"
+#include "reports/errors/error_interval.h"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "reports/run/known_errors.h"
+#include "reports/errors/known_errors.h"
 
 #include <fmt/format.h>
 

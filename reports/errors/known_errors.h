@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reports/base/json_document.h"
-#include "reports/run/prediction_groups.h"
+#include "reports/errors/prediction_groups.h"
 
 namespace tandem {
 
