@@ -77,6 +77,24 @@ TEST(Plan, OverNodesLoadsEveryNicEqually) {
   for (const auto& [gpu, bytes] : out) EXPECT_DOUBLE_EQ(bytes, 1024 * kMiB * 15 / 16 / 8);
 }
 
+// A GPU of PCIe reaches its neighbours and the NIC over one link: a chain comes from the NIC at its first GPU, and goes
+// to the NIC from its last, so that no link carries it twice in one direction.
+TEST(Plan, OverNodesLoadsPcieLinksOnceInEachDirection) {
+  for (const int nics : {1, 2, 8}) {
+    const Communicator group(survey_of(over_nodes(pcie(90, 48), 8, 2, nics, 50)), {});
+    const Plan plan = group.plan({CollectiveKind::all_gather, 1024 * kMiB});
+    std::map<int, double> out, in;
+    for (const Flow& flow : plan.flows) {
+      out[flow.from] += flow.bytes;
+      in[flow.to] += flow.bytes;
+    }
+    const double once = 1024 * kMiB * 15 / 16;
+    ASSERT_EQ(out.size(), 16U);
+    for (const auto& [gpu, bytes] : out) EXPECT_NEAR(bytes, once, 1e-6 * once) << gpu << ", " << nics << " NICs";
+    for (const auto& [gpu, bytes] : in) EXPECT_NEAR(bytes, once, 1e-6 * once) << gpu << ", " << nics << " NICs";
+  }
+}
+
 TEST(Plan, OfNvlsSendsTheBufferAndTheReducedPart) {
   const Communicator group(survey_of(over_nodes(hgx_h100(), 8)), {});
   const Plan plan = group.plan({CollectiveKind::all_reduce, 1024 * kMiB});
