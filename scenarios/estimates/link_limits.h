@@ -18,10 +18,10 @@ struct Contradiction {
 };
 
 // Compares a time with two bounds that hold for every algorithm. What a GPU sends and receives passes its links to
-// other GPUs and to NVSwitches, or its links to the host where it has no others. What a machine sends passes its
-// network ports. Switches that reduce (NVLink SHARP from compute capability 9.0 on, SHARP of InfiniBand) are taken into
-// account: a GPU then sends its buffer of an all_reduce only once. Figures of links are rounded, so that 5 % more are
-// accepted.
+// other GPUs and to NVSwitches, or its links to the host where it has no others. What a machine, or all machines that
+// share an NVSwitch, send to others passes their network ports. Switches that reduce (NVLink SHARP from compute
+// capability 9.0 on, SHARP of InfiniBand) are taken into account: a GPU then sends its buffer of an all_reduce only
+// once. Figures of links are rounded, so that 5 % more are accepted.
 class LinkLimits {
  public:
   explicit LinkLimits(const Topology& topology);
@@ -40,8 +40,12 @@ class LinkLimits {
   std::optional<Limit> bus_bandwidth(CollectiveKind kind, int devices, int nodes) const;
 
  private:
-  std::optional<Limit> device_;  // of the GPU with the slowest links
-  std::optional<Limit> ports_;   // of the machine with the slowest ports
+  int domains_of(int nodes) const;  // that so many machines fill
+
+  // Of the GPU with the slowest links: as stated, and by the datasheet. A machine states what NCCL plans with, which is
+  // what collectives reach; a measurement contradicts its links only beyond the datasheet.
+  std::optional<Limit> device_, device_most_;
+  std::optional<Limit> ports_;  // of the machine, or NVLink domain, with the slowest ports
   bool switches_reduce_ = false;
   int nvlink_domain_ = 1;  // machines that need no network between them
 };

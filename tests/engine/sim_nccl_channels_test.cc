@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "tests/engine/sim_nccl_machines.h"
 
@@ -102,8 +104,36 @@ TEST(Channels, OneNicGivesOneRing) {
   EXPECT_EQ(text(find_graphs(over_nodes(dgx1_v100(), 8, 4, 1, 12.5)).ring), "1 x 12");
 }
 
+// Chains have one link less than cycles, so that one more of them fits on a full mesh of an even number of GPUs.
+TEST(Channels, OverNodesAFullMeshIsASetOfChains) {
+  std::vector<Pair> pairs;
+  for (int a = 0; a < 8; ++a) {
+    for (int b = a + 1; b < 8; ++b) pairs.push_back({a, b, 48});
+  }
+  const Machine box = meshed(0, 8, pairs, 2.1);
+  EXPECT_EQ(find_graphs(over_nodes(box, 8)).orders.size(), 7U);
+  const Graphs two = find_graphs(over_nodes(box, 8, 2, 8, 50));
+  ASSERT_EQ(two.orders.size(), 8U);
+  std::set<std::pair<int, int>> links;
+  for (const Order& order : two.orders) {
+    for (std::size_t i = 0; i + 1 < order.size(); ++i) EXPECT_TRUE(links.insert({order[i], order[i + 1]}).second);
+  }
+  EXPECT_EQ(links.size(), 56U);
+}
+
+TEST(Channels, AreAllAlikeOnASwitchAndOverOneNic) {
+  EXPECT_TRUE(find_graphs(over_nodes(dgx_a100(), 8)).has_same_channels);
+  EXPECT_TRUE(find_graphs(over_nodes(pcie(80, 24), 8)).has_same_channels);
+  EXPECT_TRUE(find_graphs(over_nodes(a100_full_mesh(), 2)).has_same_channels);
+  EXPECT_FALSE(find_graphs(over_nodes(a100_full_mesh(), 4)).has_same_channels);
+  EXPECT_FALSE(find_graphs(over_nodes(dgx1_v100(), 8)).has_same_channels);
+  EXPECT_TRUE(find_graphs(over_nodes(dgx_a100(), 8, 2, 1, 25)).has_same_channels);
+  EXPECT_FALSE(find_graphs(over_nodes(dgx_a100(), 8, 2, 8, 25)).has_same_channels) << "each begins at another NIC";
+}
+
 TEST(Channels, AreNeverNone) {
   EXPECT_EQ(text(find_graphs(over_nodes(pcie(120, 16), 8)).ring), "1 x 16") << "below every speed of Blackwell's list";
+  EXPECT_EQ(text(find_graphs(over_nodes(pcie(80, 24), 8, 2, 4, 0.05)).ring), "4 x 0.05") << "and of all lists";
   const Graphs single = find_graphs(over_nodes(hgx_h100(), 1, 2, 1, 2));
   EXPECT_EQ(text(single.ring), "1 x 1.2");
   EXPECT_DOUBLE_EQ(single.ring_wire_gbs, 2) << "one GPU a node: the NIC";

@@ -91,6 +91,29 @@ TEST(CostTable, SwitchesForAllGather) {
   EXPECT_EQ(all_gather(over_nodes(hgx_h100(), 8, 2, 8, 50)), "ring LL; ring LL128 1024K; ring Simple 65536K");
 }
 
+// a100x4_1node_nvlmesh_simllm_broadcast jumps at 2 and 8 MiB, as rings of a mesh differ; superbench's tables of eight
+// GPUs on a switch at 1 MiB.
+TEST(CostTable, CountsAllStepsOfABroadcastWhereRingsDiffer) {
+  const Group mesh{over_nodes(a100_full_mesh(), 4), of_version("2.30")};
+  EXPECT_EQ(mesh.switches(CollectiveKind::broadcast), "ring LL; ring LL128 2048K; ring Simple 8192K");
+  const Group on_switch{over_nodes(dgx_a100(), 8), of_version("2.30")};
+  EXPECT_EQ(on_switch.switches(CollectiveKind::broadcast), "ring LL; ring Simple 1024K");
+}
+
+TEST(CostTable, HasLl128OverC2cOnHopper) {
+  Machine grace = over_nodes(hgx_h100(), 4, 2, 4, 50);
+  grace.nics_are_near = false;
+  const auto has_ll128 = [&](const std::string& version) {
+    return Group{grace, of_version(version)}.cost(Algorithm::ring, Protocol::ll128, kMiB) > 0;
+  };
+  EXPECT_FALSE(has_ll128("2.30"));
+  grace.nics_use_c2c = true;
+  EXPECT_TRUE(has_ll128("2.30"));
+  EXPECT_FALSE(has_ll128("2.26")) << "it took such a NIC for one behind a processor";
+  grace.capability = 80;
+  EXPECT_FALSE(has_ll128("2.30"));
+}
+
 TEST(CostTable, LeavesOutWhatHardwareAndElementTypesLack) {
   const Group pcie_box{over_nodes(pcie(89, 24), 4), {}};
   EXPECT_FALSE(pcie_box.table.time_us({Algorithm::ring, Protocol::ll128}, {CollectiveKind::all_reduce, 1e6}));

@@ -195,7 +195,7 @@ TEST(Cluster, MachinesOfAnNvlinkDomainShareItsSwitch) {
             (std::vector<std::string>{"w18.gpu0", "fabric.nvswitch1", "w19.gpu0"}));
   EXPECT_EQ(way(topology, "w17.gpu0", "w18.gpu0").size(), 7u);  // over both processors' NICs
   EXPECT_EQ(topology.node(node_named(topology, "fabric.nvswitch0")).worker, kNoWorker);
-  EXPECT_EQ(topology.facts().nvlink_domain, 1);
+  EXPECT_EQ(topology.facts().nvlink_domain, 18) << "what links limit depends on it";
   EXPECT_TRUE(make_cluster("gb200-nvl72", 1).find("w0.nvswitch0"));
   EXPECT_EQ(joined_machines(topology), 18);
   EXPECT_EQ(joined_machines(make_cluster("gb200-nvl72", 2)), 2);

@@ -33,8 +33,7 @@ class ClusterBuilder {
     } else {
       for (int worker = 0; worker < workers_; ++worker) add_worker(worker);
     }
-    topology_.facts() = node_.facts();
-    topology_.facts().nvlink_domain = 1;    // they are joined here
+    topology_.facts() = node_.facts();      // with nvlink_domain: so many machines are joined
     topology_.facts().stated_keys.clear();  // of another fabric
     if (workers_ > 1) add_fabric();
     return std::move(topology_);

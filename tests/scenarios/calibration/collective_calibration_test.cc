@@ -137,7 +137,7 @@ TEST(CollectiveCalibration, ReportsTimesThatTheLinksCannotCarry) {
       result.contradictions,
       ElementsAre(
           "all_gather on 8 devices: 2 of 3 sizes are faster than the links; 2 GiB would need 469.8 GB/s, and the "
-          "links of gpu0 carry 240.0 GB/s"));
+          "links of gpu0 carry 300.0 GB/s"));
   EXPECT_THAT(result.samples, SizeIs(3)) << "reported, not swallowed";
 }
 

@@ -16,19 +16,40 @@ bool denies(const LinkLimits& limits, CollectiveKind kind, int devices, int node
   return limits.contradiction(kind, devices, nodes, kBytes, kBytes / carried).has_value();
 }
 
-// 240 GB/s of NVLink for each GPU.
+// 12 NVLinks for each GPU: 240 GB/s as NCCL plans with them, 300 GB/s by the datasheet.
 TEST(LinkLimits, AreTheLinksBetweenTheGpusOfAMachine) {
   const LinkLimits limits(load_catalog_node("dgx-a100"));
-  EXPECT_FALSE(denies(limits, CollectiveKind::all_gather, 8, 1, 240e9 / 0.875));
-  EXPECT_TRUE(denies(limits, CollectiveKind::all_gather, 8, 1, 1.06 * 240e9 / 0.875));
-  EXPECT_FALSE(denies(limits, CollectiveKind::all_reduce, 8, 1, 240e9 / 1.75));
-  EXPECT_TRUE(denies(limits, CollectiveKind::all_reduce, 8, 1, 1.06 * 240e9 / 1.75));
-  EXPECT_TRUE(denies(limits, CollectiveKind::broadcast, 8, 1, 1.06 * 240e9));
+  EXPECT_FALSE(denies(limits, CollectiveKind::all_gather, 8, 1, 300e9 / 0.875));
+  EXPECT_TRUE(denies(limits, CollectiveKind::all_gather, 8, 1, 1.06 * 300e9 / 0.875));
+  EXPECT_FALSE(denies(limits, CollectiveKind::all_reduce, 8, 1, 300e9 / 1.75));
+  EXPECT_TRUE(denies(limits, CollectiveKind::all_reduce, 8, 1, 1.06 * 300e9 / 1.75));
+  EXPECT_TRUE(denies(limits, CollectiveKind::broadcast, 8, 1, 1.06 * 300e9));
   const auto found = limits.contradiction(CollectiveKind::broadcast, 8, 1, 500e6, 1e-3);
   ASSERT_TRUE(found);
   EXPECT_DOUBLE_EQ(found->carried, 500e9);
-  EXPECT_DOUBLE_EQ(found->limit, 240e9);
+  EXPECT_DOUBLE_EQ(found->limit, 300e9);
   EXPECT_EQ(found->links, "the links of gpu0");
+}
+
+// 358 GB/s of bus bandwidth were measured on two machines: more than 7 x 48, less than 7 x 64.
+TEST(LinkLimits, OfXgmiAndPcieAreThoseOfTheDatasheet) {
+  const LinkLimits instinct(load_catalog_node("mi300x-8gpu"));
+  EXPECT_FALSE(denies(instinct, CollectiveKind::broadcast, 8, 1, 7 * 64e9));
+  EXPECT_TRUE(denies(instinct, CollectiveKind::broadcast, 8, 1, 1.06 * 7 * 64e9));
+  EXPECT_DOUBLE_EQ(instinct.bus_bandwidth(CollectiveKind::all_gather, 8, 1)->bytes_per_s, 7 * 48e9) << "as stated";
+  const LinkLimits pcie(load_catalog_node("pcie-8gpu"));
+  EXPECT_FALSE(denies(pcie, CollectiveKind::broadcast, 8, 1, 31.5e9));
+  EXPECT_TRUE(denies(pcie, CollectiveKind::broadcast, 8, 1, 1.06 * 31.5e9));
+}
+
+// Machines of one rack need no network between them.
+TEST(LinkLimits, OfMachinesThatShareASwitchAreNotThoseOfTheNetwork) {
+  const LinkLimits rack(make_cluster("gb200-nvl72", 18));
+  EXPECT_FALSE(denies(rack, CollectiveKind::all_reduce, 72, 18, 400e9));
+  const LinkLimits two(make_cluster("gb200-nvl72", 36));
+  EXPECT_FALSE(denies(two, CollectiveKind::all_reduce, 144, 36, 400e9)) << "72 ports of 50 GB/s leave each rack";
+  EXPECT_FALSE(denies(two, CollectiveKind::broadcast, 144, 36, 18 * 50e9)) << "the 18 links of a GPU";
+  EXPECT_TRUE(denies(two, CollectiveKind::all_to_all, 144, 36, 1.06 * 72 * 50e9 / 36));
 }
 
 // Its switches add: a bus bandwidth above the links is no contradiction.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -57,6 +58,16 @@ double best_total(const Machine& machine) {
   return machine.domains > 1 ? std::min(total, machine.nics * machine.nic_gbs) : total;
 }
 
+double slowest_link_gbs(const Machine& machine) {
+  double least = machine.domains > 1 ? machine.nic_gbs : std::numeric_limits<double>::infinity();
+  if (machine.gpus == 1) return least;
+  if (machine.intra != Intra::nvlink_mesh) return std::min(least, machine.gpu_gbs);
+  for (const double gbs : machine.mesh_gbs) {
+    if (gbs > 0) least = std::min(least, gbs);
+  }
+  return least;
+}
+
 // Walks the speeds downward and keeps the one with the largest total; among equals, the fastest.
 Found search(const Machine& machine) {
   Found best;
@@ -68,7 +79,8 @@ Found search(const Machine& machine) {
     Found found = channels_at(machine, speed);
     if (found.channels * speed > best_gbs + kSlack) best = std::move(found);
   }
-  if (best.channels == 0 && bound > 0) best = channels_at(machine, bound);  // slower than any speed of the list
+  // Slower than any speed of the list.
+  if (best.channels == 0 && bound > 0) best = channels_at(machine, slowest_link_gbs(machine));
   return best;
 }
 
@@ -152,6 +164,13 @@ Graph nvls_of(const Machine& machine) {
   return {heads, speed, inter};
 }
 
+bool has_same_channels(const Machine& machine, const Found& found) {
+  const std::vector<Order>& orders = found.packing.orders;
+  if (machine.gpus == 1 || found.channels < 2) return true;
+  if (machine.domains > 1 && machine.nics > 1) return false;
+  return machine.gpus == 2 || std::ranges::adjacent_find(orders, std::not_equal_to<>()) == orders.end();
+}
+
 int thread_blocks_of(const Machine& machine, const Graph& ring) {
   int blocks = 2 * ring.channels;
   if (machine.capability >= 90 && machine.domains > 1 && ring.intra_gbs > 45 && blocks < 16) blocks *= 2;
@@ -169,6 +188,7 @@ Graphs find_graphs(const Machine& machine, int least, int most) {
   Found found = search(machine);
   const double mesh_gbs = found.channels * share_of_links(machine, found);
   graphs.ring = {found.channels, found.speed, found.speed};
+  graphs.has_same_channels = has_same_channels(machine, found);
   graphs.orders = std::move(found.packing.orders);
   graphs.crosses_gpus = found.packing.crosses_gpus;
   duplicate(machine, graphs.ring);

@@ -26,6 +26,8 @@ struct Graphs {
   // GPUs in the order of the group.
   std::vector<Order> orders{};
   bool crosses_gpus = false;
+  // All rings pass the GPUs in one order. Where several NICs are used they do not: each ring leaves a domain elsewhere.
+  bool has_same_channels = true;
   // What all rings together carry on the wire: inside a domain, and through the NICs of a domain.
   double ring_wire_gbs = 0;
   double nic_wire_gbs = 0;

@@ -15,6 +15,9 @@ namespace tandem::sim::nccl {
 
 inline constexpr double kKiB = 1024;
 inline constexpr double kMiB = 1024 * kKiB;
+inline constexpr double kLlThreads = 512;  // of a thread block, LL; src/include/device.h
+// Of a channel in broadcast and reduce, Simple; src/include/collectives.h.
+inline constexpr double kRootedChunk = 512 * kKiB;
 inline constexpr double kLl128Payload = 120.0 / 128;  // of an LL128 line, src/include/device.h
 
 // Speeds that the search tries for a channel, fastest first; src/graph/search.cc 2.30.7.
@@ -63,6 +66,9 @@ inline constexpr int kNvlsThreadBlocksHopper = 16;     // NVLS_NCHANNELS_SM90, s
 inline constexpr int kNvlsThreadBlocksBlackwell = 24;  // NVLS_NCHANNELS_SM100, src/transport/nvls.cc 2.27
 
 inline constexpr double kReferenceGhz = 1.41;  // boost clock of an A100
+// From Blackwell on, steps do not get faster with the clock: b200x8_1node_vultr takes longer than an A100 would at the
+// same number of steps.
+inline constexpr int kFirstBlackwell = 100;
 
 // Costs of the mechanism: what the hardware and NCCL's kernels take for what they do.
 //
@@ -90,6 +96,7 @@ struct Costs {
   double ll_overlap = 1.9;      // [one node] of a step's latency and its bytes, see either()
   double ll_pcie_factor = 1.4;  // of a step over PCIe: v100pcie_x4_1node_bessemer
   double ll_share_pcie = 0.55;  // aic_l40s_nccl_2_27_3, 2 GPUs
+  double ll_share_nics = 0.5;   // one GPU a node: half of what crosses the wire is flags; v100pcie_x2_2node_tcp
   // Before 2.21 NCCL used a channel for each 4 KiB of a rank (threadThresholds, src/include/comm.h).
   double ll_share_before = 0.19;  // vtrain_a100, a100x4_1node_stanage
   double ll_block_bytes_before = 4096;
@@ -111,20 +118,23 @@ struct Costs {
   double net_ll_us = 7;       // [nodes] NCCL has 5
   double net_ll128_us = 12;   // [nodes] NCCL has 8.5
   double net_simple_us = 20;  // [nodes] NCCL has 14
-  double ring_net_ll_us = 2.7;
-  double ring_net_ll128_us = 4;
+  // NCCL's 2.7 only serves its choice: l40s_x2_2node_1gpu needs 4.8, l40s_x4_2node_2gpu 7, a tree likewise.
+  double ring_net_ll_us = 6;
+  double ring_net_ll128_us = 6;  // no less than LL takes
   double ring_net_simple_us = 14;
   double nic_share = 0.95;  // of the line rate: facts of section 3, 0.94 to 0.97
   double overlap_nics = 4;  // [nodes] NICs work beside thread blocks
 
-  double tree_ll128_us = 2.0;    // [nodes] a step, its copy not counted
-  double tree_slice_us = 4.0;    // NCCL's own step of a tree, Simple
-  double tree_share = 0.92;      // of the wire, src/graph/tuning.cc
-  double tree_nic_share = 0.85;  // src/graph/tuning.cc, plain trees; p4d_x16_2node_efa_dlami
-  double block_gbs = 12;         // of a thread block at a clock factor of 1: half a channel, perChMaxTreeBws of Ampere
+  double tree_ll128_us = 2.0;  // [nodes] a step, its copy not counted
+  double tree_slice_us = 4.0;  // NCCL's own step of a tree, Simple
+  double tree_share = 0.92;    // of the wire, src/graph/tuning.cc
+  // src/graph/tuning.cc, plain trees; p4d_x16_2node_efa_dlami. NVLS trees of three and more nodes: h100x64_8node_ndr.
+  double tree_nic_share = 0.85;
+  double block_gbs = 12;  // of a thread block at a clock factor of 1: half a channel, perChMaxTreeBws of Ampere
 
-  double rooted_share = 0.97;  // of the wire: a100x8_1node_superbench_broadcast and _reduce
-  double rooted_chunks = 64;   // likewise
+  double rooted_share = 0.97;     // of the wire: a100x8_1node_superbench_broadcast and _reduce
+  double rooted_chunks = 64;      // likewise
+  double rooted_slice_us = 4.45;  // half of slice_us: a chunk is one slice, not two; src/include/collectives.h
 
   double nvls_share = 0.855;           // [one node] Hopper; src/graph/tuning.cc 2.30 has 0.85
   double nvls_share_blackwell = 0.74;  // src/graph/tuning.cc 2.30

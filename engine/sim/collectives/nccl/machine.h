@@ -41,6 +41,7 @@ struct Machine {
   double wire_us = 0;
   double advertised_us = 0;   // the latency that its plug-in tells NCCL
   bool nics_are_near = true;  // a NIC and a GPU share a PCIe switch
+  bool nics_use_c2c = false;  // or the NIC is at a processor to which a GPU has a coherent link (NVLink-C2C)
   bool lacks_sharp = false;   // the network's switches cannot reduce: it is not InfiniBand
   bool lacks_ll128 = false;   // the network does not keep the order of bytes that LL128 relies on
 

@@ -12,7 +12,8 @@ Mechanism::Mechanism(const Machine& machine, const Graphs& graphs, const CostTab
     : machine_(machine), graphs_(graphs), table_(table), settings_(settings), costs_(costs) {}
 
 double Mechanism::clock_factor() const {
-  return machine_.clock_ghz > 0 ? std::max(costs_.least_clock_factor, kReferenceGhz / machine_.clock_ghz) : 1;
+  if (machine_.clock_ghz <= 0 || machine_.capability >= kFirstBlackwell) return 1;
+  return std::max(costs_.least_clock_factor, kReferenceGhz / machine_.clock_ghz);
 }
 
 Mechanism::Steps Mechanism::steps(CollectiveKind kind) const {
@@ -26,6 +27,7 @@ double Mechanism::nic_gbs() const {
 }
 
 double Mechanism::ll_share() const {
+  if (machine_.gpus == 1) return costs_.ll_share_nics;
   if (is_pcie()) return costs_.ll_share_pcie;
   return settings_.version < 22100 ? costs_.ll_share_before : costs_.ll_share;
 }
@@ -58,19 +60,22 @@ double Mechanism::network_step_us(double fast_us) const {
 
 Duration Mechanism::at_least_issue(Duration duration) const {
   if (settings_.devices_per_process > 1) {
-    duration.total_us = std::max(duration.total_us, costs_.issue_us * settings_.devices_per_process);
+    const double issue_us = costs_.issue_us * settings_.devices_per_process;
+    duration.total_us = std::max(duration.total_us, issue_us + duration.transfer_us);
   }
   return duration;
 }
 
-// Returns the time of `count` steps inside domains and `between` through NICs, of `part` bytes each. A step inside
-// costs `step_us` in addition to its copy; NICs work while thread blocks do.
+// Returns the time of `steps` of `part` bytes each. A step inside costs `step_us` in addition to its copy; NICs work
+// while thread blocks do. Every edge of a ring carries a part in each step, so that the slowest one delays all.
 double Mechanism::steps_us(const Steps& steps, double part, const StepCost& cost) const {
-  const double inside_us = either(inside_step_us(cost.step_us), us_at(part, cost.inside_gbs), cost.overlap);
+  const double copy_us = us_at(part, cost.inside_gbs);
+  const double inside_us = either(inside_step_us(cost.step_us), copy_us, cost.overlap);
   if (machine_.domains == 1) return steps.inside * inside_us;
   const double nic_us = us_at(part, cost.nic_gbs);
+  const double slowest_us = machine_.gpus > 1 ? std::max(copy_us, nic_us) : nic_us;
   return steps.inside * either(inside_us, nic_us, costs_.overlap_nics) +
-         steps.between * either(cost.network_us, nic_us, costs_.overlap_nics);
+         steps.between * either(cost.network_us, slowest_us, costs_.overlap_nics);
 }
 
 Duration Mechanism::ring_ll(const Steps& steps, double bytes) const {
@@ -120,14 +125,17 @@ Duration Mechanism::ring_simple(const Steps& steps, double bytes) const {
   return {costs_.launch_us * k + cost.step_us + inside_us, steps.all() * us_at(part, wire_gbs())};
 }
 
-// The whole buffer passes every edge of the ring, in chunks that follow each other.
+// The whole buffer passes every edge of the ring. Rings of one order hand on pieces, and a GPU is done with its part
+// before later ones are, so that calls one after the other overlap. Rings of different orders wait for each other at
+// the end of each call: every GPU stores a chunk before it sends it, and all of them add up.
 Duration Mechanism::rooted(Protocol protocol, double bytes) const {
   const double k = clock_factor();
   const Steps edges{machine_.total_gpus - machine_.domains, machine_.domains - 1};
   double share = costs_.rooted_share;
-  double step_us = costs_.slice_us;
+  double step_us = costs_.rooted_slice_us;
   double network_us = costs_.ring_net_simple_us;
-  double wide_us = costs_.slice_us;  // of the last GPU
+  double wide_us = costs_.rooted_slice_us;  // of the last GPU
+  double chunk = std::min(bytes / costs_.rooted_chunks, graphs_.thread_blocks * 128 * kKiB);
   if (protocol == Protocol::ll) {
     share = ll_share();
     step_us = costs_.ll_step_us * (is_pcie() ? costs_.ll_pcie_factor : 1);
@@ -138,11 +146,12 @@ Duration Mechanism::rooted(Protocol protocol, double bytes) const {
     step_us = costs_.ll128_step_us;
     network_us = costs_.ring_net_ll128_us;
     wide_us = 0;
+  } else if (!graphs_.has_same_channels) {
+    chunk = std::min(bytes, graphs_.thread_blocks * kRootedChunk);
   }
   // Data moves in one direction only, so staging through the host reaches the rate of PCIe.
   const double all_gbs = machine_.intra == Intra::staged ? costs_.pcie_one_way * machine_.gpu_gbs : wire_gbs();
   const double gbs = share * all_gbs;
-  const double chunk = std::min(bytes / costs_.rooted_chunks, graphs_.thread_blocks * 128 * kKiB);
   const double fill_us = edges.inside * inside_step_us(step_us * k) + edges.between * network_step_us(network_us) +
                          (edges.all() - 1) * us_at(chunk, gbs);
   const double transfer_us = us_at(bytes, gbs);

@@ -45,6 +45,7 @@ class Mechanism {
   double nic_gbs() const;
   double wire_gbs() const;
   double tree_gbs(Protocol protocol, const Call& call) const;
+  double tree_chunk(Protocol protocol, double each) const;
   double nvls_gbs() const;
   double peer_gbs(int gpus) const;
   double p2p_nic_gbs() const;
@@ -61,6 +62,7 @@ class Mechanism {
   Duration tree(Protocol protocol, const Call& call) const;
   Duration nvls(Algorithm algorithm, const Call& call) const;
   Duration collnet(Choice choice, const Call& call) const;
+  // One process launches on its devices one after the other. Steps may be over before the last launch, bytes are not.
   Duration at_least_issue(Duration duration) const;
 
   const Machine& machine_;

@@ -11,13 +11,28 @@ namespace tandem::sim::nccl {
 double Mechanism::tree_gbs(Protocol protocol, const Call& call) const {
   double gbs = costs_.tree_share * graphs_.ring_wire_gbs;
   if (protocol == Protocol::ll128) gbs = std::min(gbs, ll128_share() * graphs_.ring_wire_gbs);
-  if (protocol == Protocol::ll) gbs = costs_.ll_share * graphs_.ring_wire_gbs;
+  if (protocol == Protocol::ll) gbs = (is_pcie() ? costs_.ll_share_pcie : costs_.ll_share) * graphs_.ring_wire_gbs;
   if (machine_.gpus > 1) gbs *= machine_.gpus / (2.0 * (machine_.gpus - 1));
   if (machine_.domains == 1) return std::min(gbs, table_.gbs({Algorithm::tree, protocol}, call) * 1.05);
   const double shares = protocol == Protocol::simple ? 1 : protocol == Protocol::ll128 ? 120.0 / 128 : 0.5;
   const double both_ways = machine_.domains == 2 ? 1 : 2;  // a node between others passes on what it receives
   const double nics_gbs = nic_gbs() * costs_.tree_nic_share * shares / both_ways;
   return machine_.gpus > 1 ? std::min(gbs, nics_gbs) : nics_gbs;
+}
+
+// Returns the bytes that a thread block sends together: calcCollChunking, src/enqueue.cc 2.27. `each`: of all it sends.
+double Mechanism::tree_chunk(Protocol protocol, double each) const {
+  if (protocol == Protocol::ll) return 32 * kKiB;
+  if (protocol == Protocol::simple) return 512 * kKiB;
+  const double gpus = machine_.total_gpus / static_cast<double>(machine_.domains);
+  const double steps = 1 + std::ilogb(machine_.domains) + 0.1 * gpus;
+  double chunk = 576000;
+  const auto halve = [&](double chunks, double least) {
+    while (std::floor(each / chunk) < steps * chunks / gpus && chunk > least) chunk /= 2;
+  };
+  halve(64, 128 * kKiB);
+  halve(16, 32 * kKiB);
+  return chunk;
 }
 
 Duration Mechanism::tree(Protocol protocol, const Call& call) const {
@@ -28,12 +43,9 @@ Duration Mechanism::tree(Protocol protocol, const Call& call) const {
   const double threshold = (is_ll ? 4 : is_ll128 ? 5 : 32) * kKiB;  // bytes for each thread block that is used
   const double each = call.bytes / std::clamp(std::ceil(call.bytes / threshold), 1.0, blocks);
   const int levels = machine_.domains > 1 ? std::ilogb(machine_.domains) : 0;
-  double most = (is_ll ? 32 : 512) * kKiB;
-  if (is_ll128) {
-    most = 576 * kKiB;
-    while (call.bytes / (blocks * most) < levels + machine_.gpus && most > 32 * kKiB) most /= 2;
-  }
-  const double chunk = std::min(most, each);
+  const double chunk = std::min(each, tree_chunk(protocol, each));
+  // With LL a GPU passes on what the threads of a block read together, 8 bytes each. Only NICs wait for whole chunks.
+  const double stored = std::min(chunk, is_ll ? kLlThreads * 8 : chunk);
   const double step_us = k * (is_ll ? costs_.ll_step_us : is_ll128 ? costs_.tree_ll128_us : costs_.tree_slice_us);
   const double network_us = network_step_us(is_ll      ? costs_.net_ll_us
                                             : is_ll128 ? costs_.net_ll128_us
@@ -41,9 +53,9 @@ Duration Mechanism::tree(Protocol protocol, const Call& call) const {
   const double gbs = tree_gbs(protocol, call);
   const double hop_gbs = costs_.block_gbs / k * (is_ll ? 0.5 : 1);
   const double net_gbs = levels > 0 ? nic_gbs() / blocks * (is_ll ? 0.5 : 1) : hop_gbs;
-  const double fill_us = 2 * ((machine_.gpus - 1) * (inside_step_us(step_us) + us_at(chunk, hop_gbs)) +
+  const double fill_us = 2 * ((machine_.gpus - 1) * (inside_step_us(step_us) + us_at(stored, hop_gbs)) +
                               levels * (network_us + us_at(chunk, net_gbs)));
-  const double moving_us = fill_us + us_at(std::max(0.0, each - chunk), gbs / blocks);
+  const double moving_us = fill_us + us_at(each - stored, gbs / blocks);
   return {costs_.launch_us * k + moving_us, std::min(moving_us, us_at(call.bytes, gbs))};
 }
 
@@ -54,7 +66,8 @@ double Mechanism::nvls_gbs() const {
   const double ratio = machine_.total_gpus / (machine_.total_gpus - 1.0);
   const double inside = graph.channels * graph.intra_gbs * efficiency * (graph.channels - 1) / graph.channels * ratio;
   if (machine_.domains == 1) return inside;
-  return std::min(inside, costs_.tree_nic_share * nic_gbs() / (machine_.domains == 2 ? 1 : 2));
+  // Between two domains bytes go one way at a time; one between others passes on what it receives.
+  return std::min(inside, machine_.domains == 2 ? nic_gbs() : costs_.tree_nic_share * nic_gbs() / 2);
 }
 
 Duration Mechanism::nvls(Algorithm algorithm, const Call& call) const {

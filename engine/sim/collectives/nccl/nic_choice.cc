@@ -81,19 +81,31 @@ bool NicChoice::is_connected(NodeIndex node) const {
   return is_connected;
 }
 
-bool NicChoice::has_near_gpu(NodeIndex nic) const {
+// Returns what a NIC reaches through PCIe switches alone, itself included.
+std::vector<NodeIndex> NicChoice::over_switches(NodeIndex nic) const {
   std::vector<NodeIndex> reached = {nic};
   for (std::size_t i = 0; i < reached.size(); ++i) {
-    bool is_near = false;
+    if (i > 0 && topology_.kind(reached[i]) != NodeKind::pcie_switch) continue;
     map_.neighbours.each(reached[i], LinkKind::pcie, [&](NodeIndex other, const LinkModel&) {
-      const NodeKind kind = topology_.kind(other);
-      is_near |= kind == NodeKind::gpu;
-      const bool is_new = std::find(reached.begin(), reached.end(), other) == reached.end();
-      if (kind == NodeKind::pcie_switch && is_new) reached.push_back(other);
+      if (std::ranges::find(reached, other) == reached.end()) reached.push_back(other);
     });
-    if (is_near) return true;
   }
-  return false;
+  return reached;
+}
+
+bool NicChoice::has_near_gpu(NodeIndex nic) const {
+  return std::ranges::any_of(over_switches(nic),
+                             [this](NodeIndex node) { return topology_.kind(node) == NodeKind::gpu; });
+}
+
+bool NicChoice::has_gpu_over_c2c(NodeIndex nic) const {
+  bool has_gpu = false;
+  for (const NodeIndex node : over_switches(nic)) {
+    map_.neighbours.each(node, LinkKind::c2c, [&](NodeIndex other, const LinkModel&) {
+      has_gpu |= topology_.kind(node) == NodeKind::cpu && topology_.kind(other) == NodeKind::gpu;
+    });
+  }
+  return has_gpu;
 }
 
 }  // namespace tandem::sim::nccl

@@ -29,12 +29,15 @@ class NicChoice {
   bool is_connected(NodeIndex node) const;
   // Whether a NIC reaches a GPU through PCIe switches alone.
   bool has_near_gpu(NodeIndex nic) const;
+  // Whether a NIC is at a processor to which a GPU has a C2C link.
+  bool has_gpu_over_c2c(NodeIndex nic) const;
 
  private:
   // As NCCL's types of paths distinguish them: the number of links between CPUs on the way, and of CPUs.
   using Distance = std::pair<int, int>;
   Distance distance(NodeIndex from, NodeIndex nic) const;
   double gbs_of_cable(NodeIndex nic) const;
+  std::vector<NodeIndex> over_switches(NodeIndex nic) const;
   std::vector<NodeIndex> by_distance(NodeIndex from, const std::vector<NodeIndex>& gpus,
                                      const std::vector<NodeIndex>& nics) const;
 

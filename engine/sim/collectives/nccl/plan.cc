@@ -62,8 +62,9 @@ Plan Communicator::plan(const Call& call, int root, Flows flows) const {
     return plan;
   }
   const Traffic moved = traffic(choice, call);
-  add_inside(moved, flows, plan);
-  add_between(moved, std::min(survey_.machine.nics, graphs_.ring.channels), flows, plan);
+  const int nics = std::min(survey_.machine.nics, graphs_.ring.channels);
+  add_inside(moved, nics, flows, plan);
+  add_between(moved, nics, true, flows, plan);
   return plan;
 }
 
@@ -99,15 +100,21 @@ Communicator::Traffic Communicator::traffic(const Choice& choice, const Call& ca
 }
 
 // Adds the flows inside a domain. Through a switch every GPU sends to the next one; in a mesh flows follow its rings
-// and chains.
-void Communicator::add_inside(const Traffic& traffic, Flows which, Plan& plan) const {
+// and chains. `nics`: through so many at most the domains are joined.
+void Communicator::add_inside(const Traffic& traffic, int nics, Flows which, Plan& plan) const {
   if (traffic.inside <= 0) return;
   plan.form.push_back(kInside);
-  std::set<std::size_t> seen;
-  for (const std::vector<int>& gpus : survey_.domains) {
-    if (gpus.size() == 1) continue;
-    if (which == Flows::first_of_a_kind && !seen.insert(gpus.size()).second) continue;
-    add_inside(traffic, gpus, plan.flows);
+  std::set<std::pair<std::size_t, std::size_t>> seen;
+  for (std::size_t d = 0; d < survey_.domains.size(); ++d) {
+    const std::size_t gpus = survey_.domains[d].size();
+    const std::size_t ends = joins_chains(d) ? ends_of(d, nics) : 0;
+    if (gpus == 1) continue;
+    if (which == Flows::first_of_a_kind && !seen.insert({gpus, ends}).second) continue;
+    if (ends > 0) {
+      add_chains(traffic, d, ends, plan.flows);
+    } else {
+      add_inside(traffic, survey_.domains[d], plan.flows);
+    }
   }
 }
 
@@ -133,14 +140,56 @@ void Communicator::add_inside(const Traffic& traffic, const std::vector<int>& gp
   for (const auto& [pair, bytes] : pairs) flows.push_back({pair.first, pair.second, bytes});
 }
 
-// Every domain sends to the next one, through at most so many NICs.
-void Communicator::add_between(const Traffic& traffic, int nics, Flows which, Plan& plan) const {
+// Returns whether flows from NICs and to them load the links over which the domain's GPUs reach each other.
+bool Communicator::joins_chains(std::size_t domain) const {
+  const Intra intra = survey_.machine.intra;
+  return survey_.domains.size() > 1 && survey_.domains[domain].size() > 1 && !survey_.ports.empty() &&
+         (intra == Intra::pcie || intra == Intra::staged);
+}
+
+// Returns how many NICs join a domain to the next one, `nics` at most.
+std::size_t Communicator::ends_of(std::size_t domain, int nics) const {
+  const std::size_t next = (domain + 1) % survey_.domains.size();
+  return std::min({survey_.ports[domain].size(), survey_.ports[next].size(), at(std::max(1, nics))});
+}
+
+// Returns the NIC through which the i-th of `ends` chains enters a domain and leaves it.
+const Port& Communicator::end_at(std::size_t domain, std::size_t i, std::size_t ends) const {
+  const std::vector<Port>& all = survey_.ports[domain];
+  const std::size_t first = survey_.first_choices.empty() ? all.size() : survey_.first_choices[domain];
+  return all[i * (ends <= first ? first : all.size()) / ends];
+}
+
+// Returns the GPU from which a chain leaves its domain: the last one, if the GPU at its NIC is the first.
+int Communicator::last_of_chain(std::size_t domain, const Port& port) const {
+  const std::vector<int>& gpus = survey_.domains[domain];
+  const auto place = static_cast<std::size_t>(std::ranges::find(gpus, port.gpu) - gpus.begin());
+  return gpus[(place + gpus.size() - 1) % gpus.size()];
+}
+
+// Adds a chain for each NIC: it begins at the GPU beside it, and passes the others in the order of the domain.
+void Communicator::add_chains(const Traffic& traffic, std::size_t domain, std::size_t ends,
+                              std::vector<Flow>& flows) const {
+  const std::vector<int>& gpus = survey_.domains[domain];
+  const std::size_t count = gpus.size();
+  const double edge = traffic.inside * static_cast<double>(count) / static_cast<double>(count - 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t chains = 0;
+    for (std::size_t end = 0; end < ends; ++end) {
+      if (last_of_chain(domain, end_at(domain, end, ends)) != gpus[i]) ++chains;
+    }
+    const double bytes = edge * static_cast<double>(chains) / static_cast<double>(ends);
+    if (chains > 0) flows.push_back({gpus[i], gpus[(i + 1) % count], bytes});
+  }
+}
+
+// Every domain sends to the next one, through at most so many NICs. `chained`: from the last GPU of a chain.
+void Communicator::add_between(const Traffic& traffic, int nics, bool chained, Flows which, Plan& plan) const {
   const std::size_t domains = survey_.domains.size();
   if (domains == 1 || traffic.between <= 0) return;
   plan.form.push_back(kBetween);
   std::vector<Flow>& flows = plan.flows;
   std::set<std::pair<std::size_t, std::size_t>> seen;
-  const std::size_t most = at(std::max(1, nics));
   for (std::size_t d = 0; d < domains; ++d) {
     const std::size_t next = (d + 1) % domains;
     const auto ports = [this](std::size_t domain) { return survey_.ports.empty() ? 0 : survey_.ports[domain].size(); };
@@ -149,19 +198,12 @@ void Communicator::add_between(const Traffic& traffic, int nics, Flows which, Pl
       flows.push_back({survey_.domains[d].front(), survey_.domains[next].front(), traffic.between});
       continue;
     }
-    const std::vector<Port>& from = survey_.ports[d];
-    const std::vector<Port>& to = survey_.ports[next];
-    const std::size_t ends = std::min({from.size(), to.size(), most});
-    const auto end_at = [&](std::size_t domain, std::size_t i) -> const Port& {
-      const std::vector<Port>& all = survey_.ports[domain];
-      const std::size_t first = survey_.first_choices.empty() ? all.size() : survey_.first_choices[domain];
-      return all[i * (ends <= first ? first : all.size()) / ends];
-    };
+    const std::size_t ends = ends_of(d, nics);
     for (std::size_t i = 0; i < ends; ++i) {
-      const Port& sender = end_at(d, i);
-      const Port& receiver = end_at(next, i);
-      flows.push_back(
-          {sender.gpu, receiver.gpu, traffic.between / static_cast<double>(ends), sender.nic, receiver.nic});
+      const Port& sender = end_at(d, i, ends);
+      const Port& receiver = end_at(next, i, ends);
+      const int from = chained && joins_chains(d) ? last_of_chain(d, sender) : sender.gpu;
+      flows.push_back({from, receiver.gpu, traffic.between / static_cast<double>(ends), sender.nic, receiver.nic});
     }
   }
 }
@@ -198,9 +240,9 @@ Plan Communicator::plan_all_to_all(const Call& call, Flows which) const {
   const double others = machine.total_gpus - machine.gpus;
   const bool is_chain = machine.domains > 1 && machine.intra != Intra::nvswitch;
   const double inside = part * (machine.gpus - 1);
-  add_inside({is_chain ? inside * (machine.gpus - 1) / machine.gpus : inside, 0}, which, plan);
+  add_inside({is_chain ? inside * (machine.gpus - 1) / machine.gpus : inside, 0}, 1, which, plan);
   // Every GPU sends by the NIC nearest to it, not by those of the rings.
-  add_between({0, part * others * machine.gpus}, machine.nics, which, plan);
+  add_between({0, part * others * machine.gpus}, machine.nics, false, which, plan);
   return plan;
 }
 

@@ -55,9 +55,14 @@ class Communicator {
     double between = 0;
   };
   Traffic traffic(const Choice& choice, const Call& call) const;
-  void add_inside(const Traffic& traffic, Flows which, Plan& plan) const;
+  void add_inside(const Traffic& traffic, int nics, Flows which, Plan& plan) const;
   void add_inside(const Traffic& traffic, const std::vector<int>& gpus, std::vector<Flow>& flows) const;
-  void add_between(const Traffic& traffic, int nics, Flows which, Plan& plan) const;
+  bool joins_chains(std::size_t domain) const;
+  std::size_t ends_of(std::size_t domain, int nics) const;
+  const Port& end_at(std::size_t domain, std::size_t i, std::size_t ends) const;
+  int last_of_chain(std::size_t domain, const Port& port) const;
+  void add_chains(const Traffic& traffic, std::size_t domain, std::size_t ends, std::vector<Flow>& flows) const;
+  void add_between(const Traffic& traffic, int nics, bool chained, Flows which, Plan& plan) const;
   void add_pairs(double bytes, std::vector<Flow>& flows) const;
   void add_chain(double bytes, CollectiveKind kind, int root, std::vector<Flow>& flows) const;
   Plan plan_all_to_all(const Call& call, Flows which) const;

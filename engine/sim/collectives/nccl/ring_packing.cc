@@ -21,6 +21,10 @@ class Packer {
 
   Packing pack() {
     most_ = std::min(most_, degree_bound());
+    if (open_ && is_even_and_full()) {
+      best_ = zigzags();
+      return {best_, false};
+    }
     if (mesh_.members <= kMostSearched) descend();
     const bool direct = !best_.empty();
     if (!direct) add_relayed();
@@ -29,6 +33,31 @@ class Packer {
 
  private:
   int& left(int from, int to) { return left_[static_cast<std::size_t>(from * mesh_.size + to)]; }
+
+  bool is_even_and_full() {
+    if (mesh_.members < 2 || mesh_.members % 2 != 0) return false;
+    for (int from = 0; from < mesh_.members; ++from) {
+      for (int to = 0; to < mesh_.members; ++to) {
+        if (from != to && (left(from, to) == 0 || left(from, to) != left(0, 1))) return false;
+      }
+    }
+    return true;
+  }
+
+  // The chains 0, 1, n - 1, 2, n - 2, ... and its n - 1 rotations pass every link of a full mesh exactly once.
+  std::vector<Order> zigzags() {
+    const int size = mesh_.members;
+    std::vector<Order> chains;
+    const int all = std::min(most_, size * left(0, 1));
+    for (int chain = 0; chain < all; ++chain) {
+      Order& order = chains.emplace_back();
+      for (int i = 0; i < size; ++i) {
+        const int step = i % 2 == 1 ? (i + 1) / 2 : size - i / 2;
+        order.push_back((chain + step) % size);
+      }
+    }
+    return chains;
+  }
 
   // There are no more rings than the GPU with the least capacity can enter and leave. A chain need not close.
   int degree_bound() {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kSlowMiBAllReduce = 1.4;  // tuning.cc 2.18 and later: plateau of rings over nodes, Ampere and later
 constexpr double kSlowMiBAllReduceBefore80 = 1.9;  // and before Ampere
+constexpr int kC2cVersion = 22700;                 // ways over C2C count as near ones: PATH_P2C, src/graph/topo.h
 constexpr double kPostIntelUs = 1.0;               // getNetOverhead, tuning.cc 2.18
 constexpr double kPostAmdUs = 2.0;
 
@@ -114,6 +115,16 @@ double CostTable::network_us(Algorithm algorithm, Protocol protocol) const {
   return step_us + machine_.advertised_us * (protocol == Protocol::simple ? 2 : 1);
 }
 
+// The steps of broadcast and reduce: one, where all rings are alike.
+double CostTable::rooted_us(Protocol protocol) const {
+  const bool is_tree = protocol == Protocol::simple && !graphs_.has_same_channels;
+  const Latencies& table = latencies_of(settings_.version);
+  const Triple& network = is_tree ? table.tree_net : table.ring_net;
+  const double step_us =
+      machine_.domains > 1 ? of(network, protocol) : hardware_us(is_tree ? Algorithm::tree : Algorithm::ring, protocol);
+  return graphs_.has_same_channels ? step_us : machine_.total_gpus * step_us;
+}
+
 Cost CostTable::ring(Protocol protocol, CollectiveKind kind) const {
   const Graph& graph = graphs_.ring;
   const int row = generation_row(machine_);
@@ -136,7 +147,7 @@ Cost CostTable::ring(Protocol protocol, CollectiveKind kind) const {
   const double intra_us = hardware_us(Algorithm::ring, protocol);
   const double inter_us = network_us(Algorithm::ring, protocol);
   if (has_root(kind)) {
-    cost.latency_us += machine_.domains == 1 ? intra_us : inter_us;
+    cost.latency_us += rooted_us(protocol);
     return cost;
   }
   double step_us = intra_us;
@@ -244,7 +255,9 @@ bool CostTable::enables_ll128(CollectiveKind kind) const {
   const int capability = machine_.capability;
   const bool is_tested =
       capability == 0 || capability == 70 || capability == 80 || capability == 90 || capability >= 100;
-  return is_nvlink && is_tested && !machine_.lacks_ll128 && (machine_.domains == 1 || machine_.nics_are_near);
+  const bool is_near = machine_.domains == 1 || machine_.nics_are_near ||
+                       (machine_.nics_use_c2c && capability >= 90 && settings_.version >= kC2cVersion);
+  return is_nvlink && is_tested && !machine_.lacks_ll128 && is_near;
 }
 
 bool CostTable::is_possible(Choice choice, const Call& call) const {

@@ -186,6 +186,7 @@ class GroupSurvey {
     if (first().size() != domain_gpus_.size()) {
       domain_nics_ = nics_.chosen(domain_gpus_, domain_nics_, gpus_at(first())).nics;
     }
+    bool uses_c2c = true;
     for (const NodeIndex nic : domain_nics_) {
       double gbs = 0;
       map_.neighbours.each(nic, LinkKind::network, [&](NodeIndex, const LinkModel& model) {
@@ -196,7 +197,9 @@ class GroupSurvey {
       ++machine.nics;
       machine.nic_gbs = machine.nics == 1 ? gbs : std::min(machine.nic_gbs, gbs);
       machine.nics_are_near &= nics_.has_near_gpu(nic);
+      uses_c2c &= nics_.has_gpu_over_c2c(nic);
     }
+    machine.nics_use_c2c = uses_c2c && machine.nics > 0;
     if (machine.nics > 0) return place_ports();
     // The description of the machines has no NICs: assumes one link, as wide as the route.
     const auto route = map_.router.route(gpu(first().front()), gpu(survey_.domains[1].front()));
