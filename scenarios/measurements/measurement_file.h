@@ -21,6 +21,7 @@ struct MeasurementFile {
   std::string file{};
   bool healthy = true;  // false: the machine was unhealthy, in the words of its publisher
   std::vector<MeasuredTable> tables{};
+  std::vector<std::string> notes{};  // what was read in another way than it is written, or not at all
 };
 
 enum class Machines : std::uint8_t { build, ignore };
