@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 namespace tandem {
@@ -21,18 +22,26 @@ constexpr std::array kNcclTypes{
     NcclType{"fp8_e5m2", DType::u8},
 };
 
-// What nccl-tests and Tandem call a collective.
+// What nccl-tests and other programs call a collective, without case and separators, and what Tandem does.
 struct Test {
   std::string_view program;
   std::string_view operation;
 };
 constexpr std::array kTests{
-    Test{"all_reduce", "all_reduce"}, Test{"all_gather", "all_gather"}, Test{"reduce_scatter", "reduce_scatter"},
-    Test{"broadcast", "broadcast"},   Test{"reduce", "reduce"},         Test{"alltoall", "all_to_all"},
-    Test{"all_to_all", "all_to_all"}, Test{"sendrecv", "send_receive"}, Test{"send_receive", "send_receive"},
-    Test{"alltoallv", "alltoallv"},   Test{"gather", "gather"},         Test{"scatter", "scatter"},
-    Test{"hypercube", "hypercube"},
+    Test{"allreduce", "all_reduce"},     Test{"allgather", "all_gather"}, Test{"reducescatter", "reduce_scatter"},
+    Test{"broadcast", "broadcast"},      Test{"bcast", "broadcast"},      Test{"reduce", "reduce"},
+    Test{"alltoall", "all_to_all"},      Test{"all2all", "all_to_all"},   Test{"sendrecv", "send_receive"},
+    Test{"sendreceive", "send_receive"}, Test{"alltoallv", "alltoallv"},  Test{"gather", "gather"},
+    Test{"scatter", "scatter"},          Test{"hypercube", "hypercube"},
 };
+
+std::string without_separators(std::string_view word) {
+  std::string letters;
+  for (const char c : word) {
+    if (c != '_' && c != '-' && c != ' ') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return letters;
+}
 
 }  // namespace
 
@@ -72,8 +81,10 @@ std::optional<Reduction> reduction_of_nccl(std::string_view word) {
 std::string operation_of_test(std::string_view program) {
   if (const auto slash = program.rfind('/'); slash != std::string_view::npos) program.remove_prefix(slash + 1);
   if (program.ends_with("_perf")) program.remove_suffix(5);
+  std::string word = without_separators(program);
+  if (word.starts_with("nccl") || word.starts_with("rccl")) word.erase(0, 4);
   for (const Test& test : kTests) {
-    if (test.program == program) return std::string(test.operation);
+    if (test.program == word) return std::string(test.operation);
   }
   return "";
 }

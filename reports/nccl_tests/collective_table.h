@@ -45,8 +45,9 @@ std::string nccl_word_of(DType dtype);
 std::string nccl_word_of(Reduction reduction);  // "sum", "max", "min"
 std::optional<Reduction> reduction_of_nccl(std::string_view word);
 
-// Returns "all_reduce" for "all_reduce_perf", "/usr/bin/all_reduce_perf" or "all_reduce", and "all_to_all" for
-// "alltoall"; empty for anything that is not a test of nccl-tests.
+// Returns "all_reduce" for "all_reduce_perf", "/usr/bin/all_reduce_perf", "AllReduce" or "ncclAllReduce", and
+// "send_receive" for "sendrecv" and "send_recv": case, '_', '-' and spaces do not matter. Empty for anything that is
+// not a test of nccl-tests.
 std::string operation_of_test(std::string_view program);
 std::optional<CollectiveKind> kind_of_operation(std::string_view operation);
 std::string operation_of(CollectiveKind kind);  // the inverse

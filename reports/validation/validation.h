@@ -77,6 +77,7 @@ struct Validation {
   std::vector<ValidationPoint> points{};
   std::vector<TrainingPoint> training{};
   std::vector<LeftOut> left_out{};
+  std::vector<LeftOut> notes{};               // what of a file was read in another way than it is written
   std::vector<std::string> contradictions{};  // measured times that are too short for the links of their machine
   std::string nothing{};                      // why nothing was predicted; empty: something was
 };

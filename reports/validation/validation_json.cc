@@ -51,6 +51,8 @@ nlohmann::ordered_json validation_json(const Validation& validation) {
   for (const LeftOut& left : validation.left_out) {
     document["left_out"].push_back({{"file", left.file}, {"why", left.why}});
   }
+  document["notes"] = nlohmann::ordered_json::array();
+  for (const LeftOut& note : validation.notes) document["notes"].push_back({{"file", note.file}, {"note", note.why}});
   document["contradictions"] = validation.contradictions;
   if (!validation.nothing.empty()) document["nothing"] = validation.nothing;
   return document;

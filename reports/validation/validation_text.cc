@@ -126,6 +126,13 @@ std::string collectives_text(const Validation& validation, bool by_family) {
   return summary.text() + (by_family ? families.text() : "");
 }
 
+std::string files_text(const std::string& title, const std::vector<LeftOut>& files) {
+  if (files.empty()) return "";
+  std::string text = fmt::format("{}: {}\n", title, files.size());
+  for (const LeftOut& one : files) text += fmt::format("  {}: {}\n", shown(one.file), shown(one.why));
+  return text;
+}
+
 }  // namespace
 
 std::string validation_text(const Validation& validation, bool by_family) {
@@ -141,10 +148,7 @@ std::string validation_text(const Validation& validation, bool by_family) {
     text = fmt::format("protocol {}: nothing to predict, because {}\n", validation.protocol, validation.nothing);
   }
   for (const std::string& line : validation.contradictions) text += wrapped_list("contradiction: ", words_of(line), "");
-  if (validation.left_out.empty()) return text;
-  text += fmt::format("left out: {}\n", validation.left_out.size());
-  for (const LeftOut& left : validation.left_out) text += fmt::format("  {}: {}\n", shown(left.file), shown(left.why));
-  return text;
+  return text + files_text("notes", validation.notes) + files_text("left out", validation.left_out);
 }
 
 }  // namespace tandem

@@ -20,8 +20,9 @@ namespace {
 
 constexpr int kSteps = 3;
 
-// One device training in the model's world.
-RunResult train_one_device(const Topology& topology, DeviceType type, const WorkloadSettings& workload) {
+// One device training in the model's world. With `all_passes` of a step, the timeline has those that repeat others.
+RunResult train_one_device(const Topology& topology, DeviceType type, const WorkloadSettings& workload,
+                           bool all_passes) {
   Scenario scenario;
   scenario.name = "one device";
   scenario.workload = workload;
@@ -32,13 +33,37 @@ RunResult train_one_device(const Topology& topology, DeviceType type, const Work
   scenario.devices.workers = 1;
   scenario.steps = kSteps;
   scenario.warmup_steps = 1;
-  RunOptions options;
-  options.measures_scaling = false;
-  return run_scenario(scenario, options);
+  return run_scenario(scenario, {.measures_scaling = false, .only_report = !all_passes});
 }
 
 double simulated_per_second(const Topology& topology, DeviceType type, const WorkloadSettings& workload) {
-  return train_one_device(topology, type, workload).report.throughput();
+  return train_one_device(topology, type, workload, false).report.throughput();
+}
+
+// The work of a step over parts of a batch grows by the same amount with each of them, so that two runs with few parts
+// tell it.
+calibration::LeastWork work_of_example(const Topology& topology, DeviceType type, WorkloadSettings workload) {
+  constexpr int kFewPasses = 2;
+  auto* const layers = std::get_if<LayersSettings>(&workload.kind);
+  const int passes = layers == nullptr ? 1 : layers->gradient_accumulation_steps;
+  const auto work = [&] {
+    const Timeline timeline = train_one_device(topology, type, workload, true).timeline;
+    return calibration::least_work_of(workload, timeline, kSteps - 1);
+  };
+  if (passes <= kFewPasses || workload.batch % passes != 0) return work();
+  const int of_pass = workload.batch / passes;
+  layers->gradient_accumulation_steps = 1;
+  workload.batch = of_pass;
+  const calibration::LeastWork one = work();
+  layers->gradient_accumulation_steps = kFewPasses;
+  workload.batch = kFewPasses * of_pass;
+  calibration::LeastWork all = work();
+  const auto continued = [&](double of_one, double of_two) {
+    return (of_one + (kFewPasses * of_two - of_one) * (passes - 1)) / passes;
+  };
+  all.flops = continued(one.flops, all.flops);
+  all.bytes = continued(one.bytes, all.bytes);
+  return all;
 }
 
 // Returns the device that train_one_device() trains on.
@@ -115,10 +140,10 @@ DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThrough
   double logarithms = 0;
   std::string source = "fitted to";
   for (const MeasuredThroughput& each : measured) {
-    const RunResult before = train_one_device(topology, type, each.workload);
-    fit.throughputs.push_back(
-        {.source = each.source, .measured = each.per_second, .before = before.report.throughput()});
-    const auto work = calibration::least_work_of(each.workload, before.timeline, kSteps - 1);
+    fit.throughputs.push_back({.source = each.source,
+                               .measured = each.per_second,
+                               .before = simulated_per_second(topology, type, each.workload)});
+    const calibration::LeastWork work = work_of_example(topology, type, each.workload);
     if (const auto found = calibration::contradiction_of(work, each.per_second, device)) {
       fit.contradictions.push_back(fmt::format("{}: {} {}", each.source, rate_text(each.per_second, "per s"), *found));
     }

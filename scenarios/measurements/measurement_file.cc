@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "reports/nccl_tests/nccl_tests_json.h"
@@ -49,8 +50,8 @@ class Row {
     return field.kind() == YamlKind::null ? std::nullopt : std::optional(field);
   }
 
-  const YamlReader& row_;
-  const std::vector<std::string>& columns_;
+  YamlReader row_;
+  const std::vector<std::string>& columns_;  // the table's
   std::vector<YamlReader> fields_;
   bool is_whole_ = false;
 };
@@ -66,6 +67,73 @@ int first_count(const YamlReader& map, std::initializer_list<std::string_view> n
 std::string scalar_text(const YamlReader& value) {
   return value.is_scalar() ? value.text("") : "";
 }
+
+// Digits behind the point that a column prints at most. Zeros at the end of one number may have been dropped.
+class PrintedDigits {
+ public:
+  PrintedDigits(const std::vector<Row>& rows, std::string_view column) {
+    for (const Row& row : rows) {
+      if (const auto field = row.find(column); field && field->is_scalar()) add(field->text());
+    }
+  }
+  // Whether rounding may have changed a value by more than 2 %.
+  bool is_coarse(double value) const { return 0.5 * std::pow(10.0, -digits_) > 0.02 * value; }
+
+ private:
+  void add(const std::string& text) {
+    constexpr int kOfDoubles = 17;
+    const auto point = text.find('.');
+    if (text.find_first_of("eE") != text.npos) {
+      digits_ = kOfDoubles;
+    } else if (point != text.npos) {
+      digits_ = std::max(digits_, static_cast<int>(text.size() - point - 1));
+    }
+  }
+  int digits_ = 0;
+};
+
+// Times from the bandwidths of a table that has no times.
+class BandwidthColumns {
+ public:
+  explicit BandwidthColumns(const std::vector<Row>& rows) {
+    for (const Column& column : kColumns) {
+      if (std::ranges::any_of(rows, [&](const Row& row) { return row.find(column.name).has_value(); }))
+        columns_.emplace_back(column, PrintedDigits(rows, column.name));
+    }
+  }
+
+  // Fills in the times of a row without any. Returns whether it has a bandwidth; counts those that are too coarse.
+  // `bus_factor` is the ratio of bus bandwidth to algorithm bandwidth; 0: unknown.
+  bool read(const Row& row, double bus_factor, CollectiveRow& to) {
+    bool has_some = false, is_coarse = false;
+    for (const auto& [column, digits] : columns_) {
+      const auto field = row.find(column.name);
+      std::optional<double>& time_us = column.is_in_place ? to.in_place_us : to.out_of_place_us;
+      if (!field || time_us || (column.is_bus && bus_factor <= 0)) continue;
+      const double printed = field->number({.least = 0});
+      has_some = true;
+      is_coarse = digits.is_coarse(printed);
+      if (is_coarse) continue;
+      const double gb_per_s = column.is_bus ? printed / bus_factor : printed;
+      time_us = static_cast<double>(to.bytes) / gb_per_s / 1e3;
+    }
+    if (is_coarse && to.time_us() <= 0) ++coarse_;
+    return has_some;
+  }
+  int coarse() const { return coarse_; }
+
+ private:
+  struct Column {
+    std::string_view name;
+    bool is_bus, is_in_place;
+  };
+  static constexpr std::array kColumns{
+      Column{"algbw", false, false},         Column{"algbw_out_of_place", false, false},
+      Column{"busbw", true, false},          Column{"busbw_out_of_place", true, false},
+      Column{"algbw_in_place", false, true}, Column{"busbw_in_place", true, true}};
+  std::vector<std::pair<Column, PrintedDigits>> columns_;
+  int coarse_ = 0;
+};
 
 class FileReader {
  public:
@@ -157,7 +225,8 @@ class FileReader {
     for (auto& [devices, rows] : by_devices) add_table(reader, std::move(rows), devices, nodes);
   }
 
-  std::string version() const {
+  // A text without a number, such as "custom build", says nothing of NCCL's version.
+  std::string version() {
     const YamlReader software = root_.optional("software");
     if (!software.is_map()) return "";
     constexpr std::string_view kLibrary = "library";  // a description, with or without a version
@@ -170,7 +239,8 @@ class FileReader {
       if (number.find('.') != number.npos) return number;
       const bool may_be_unknown = text.empty() || text.starts_with("not stated") || text == "unknown";
       if (key != kLibrary && !may_be_unknown) {
-        stated.error(fmt::format("expected a version such as 2.27.3, or \"not stated\", found '{}'", text));
+        result_.notes.push_back(
+            fmt::format("software.{}: '{}' is no version such as 2.27.3, and is taken as not stated", key, text));
       }
     }
     return "";
@@ -182,14 +252,26 @@ class FileReader {
     for (const YamlReader& column : reader.optional("columns").list()) columns.push_back(column.text());
     std::map<int, CollectiveTable> tables;
     const bool was_right = problems_.empty();
-    for (const YamlReader& item : reader.required("rows").list()) {
-      if (was_right && !problems_.empty()) break;  // the following rows would mostly repeat the problem
-      const Row row(item, columns);
+    const std::vector<YamlReader> items = reader.required("rows").list();
+    std::vector<Row> rows;
+    for (const YamlReader& item : items) {
+      rows.emplace_back(item, columns);
+      if (was_right && !problems_.empty()) return tables;  // the following rows would mostly repeat the problem
+    }
+    BandwidthColumns bandwidths(rows);
+    for (const Row& row : rows) {
+      if (was_right && !problems_.empty()) break;
       int of_row = devices;
       for (const char* key : {"processors", "gpus"}) {
         if (const auto count = row.find(key)) of_row = count->integer(1, kMostDevices, 0);
       }
-      if (const auto read = read_row(row)) tables.try_emplace(of_row, table).first->second.rows.push_back(*read);
+      const double factor = bus_factor(table.operation, of_row).value_or(0);
+      const auto read = read_row(row, bandwidths, factor);
+      if (read) tables.try_emplace(of_row, table).first->second.rows.push_back(*read);
+    }
+    if (bandwidths.coarse() > 0) {
+      result_.notes.push_back(fmt::format("{}: rows left out whose bandwidths have too few digits for a time: {}",
+                                          table.operation, bandwidths.coarse()));
     }
     return tables;
   }
@@ -201,7 +283,7 @@ class FileReader {
     return !algorithm || algorithm->text().starts_with("NCCL") || algorithm->text().starts_with("RCCL");
   }
 
-  static std::optional<CollectiveRow> read_row(const Row& row) {
+  static std::optional<CollectiveRow> read_row(const Row& row, BandwidthColumns& bandwidths, double bus_factor) {
     if (!row.is_whole() || !is_of_table(row)) return {};
     CollectiveRow read;
     read.line = row.reader().line();
@@ -215,13 +297,17 @@ class FileReader {
     if (!read.out_of_place_us) read.out_of_place_us = row.time_us("time_us", "median_ms");
     if (!read.out_of_place_us) read.out_of_place_us = row.time_us("mean_us", "time_ms");
     read.in_place_us = row.time_us("time_us_in_place");
-    if (!read.out_of_place_us && !read.in_place_us) {
+    if (read.out_of_place_us || read.in_place_us) {
+      check_bandwidth(row, read, "algbw", read.out_of_place_us);
+      check_bandwidth(row, read, "algbw_in_place", read.in_place_us);
+    } else if (!bandwidths.read(row, bus_factor, read)) {
       row.reader().error(
-          "has no time: 'time_us_out_of_place', 'time_us_in_place', 'time_us', 'median_ms' or 'time_ms'");
+          "has no time: 'time_us_out_of_place', 'time_us_in_place', 'time_us', 'median_ms' or 'time_ms', and no "
+          "bandwidth: 'algbw', 'busbw', 'algbw_in_place' or 'busbw_in_place'");
       return {};
+    } else if (read.time_us() <= 0) {
+      return {};  // counted as too coarse
     }
-    check_bandwidth(row, read, "algbw", read.out_of_place_us);
-    check_bandwidth(row, read, "algbw_in_place", read.in_place_us);
     if (read.bytes == 0) return {};  // a size that nccl-tests rounded down to nothing
     return read;
   }

@@ -22,6 +22,7 @@ struct MeasurementFile {
   std::string site{};   // who published it: the repository of its source, or its title; empty: not stated
   bool healthy = true;  // false: the machine was unhealthy, in the words of its publisher
   std::vector<MeasuredTable> tables{};
+  std::vector<std::string> notes{};  // what was read in another way than it is written, or not at all
 };
 
 enum class Machines : std::uint8_t { build, ignore };

@@ -72,9 +72,7 @@ class ServerTable {
     scenario.devices.ps = table_.parameter_servers;
     scenario.steps = kAsynchronousSteps;
     scenario.warmup_steps = kAsynchronousWarmup;
-    RunOptions options;
-    options.measures_scaling = false;
-    return run_scenario(scenario, options).report.throughput();
+    return run_scenario(scenario, {.measures_scaling = false, .only_report = true}).report.throughput();
   }
 
   // Each corrects a slowness by the remaining error, because times are nearly proportional to it.

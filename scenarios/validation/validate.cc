@@ -33,6 +33,18 @@ std::vector<fs::path> json_files(const fs::path& folder) {
   return files;
 }
 
+// "line 12, rows[3].time_us: must be greater than 0, found -1 (and 2 more problems)"
+std::string first_problem(const InputError& error) {
+  const Diagnostic& first = error.diagnostics().front();
+  std::string text;
+  if (first.line > 0) text += fmt::format("line {}, ", first.line);
+  if (!first.path.empty()) text += first.path + ": ";
+  text += first.message;
+  if (const auto more = error.diagnostics().size() - 1; more > 0)
+    text += fmt::format(" (and {} more problem{})", more, more == 1 ? "" : "s");
+  return text;
+}
+
 // The content of a folder; files are named by their paths below it.
 struct FolderContent {
   std::vector<validation::MeasurementFile> collectives;
@@ -47,18 +59,22 @@ class FolderReader {
     for (const fs::path& path : json_files(folder_)) {
       try {
         read_file(path);
+        ++read_;
       } catch (const InputError& error) {
         for (const Diagnostic& diagnostic : error.diagnostics()) problems_.add(diagnostic);
+        result_.left_out.push_back({name_of(path), "cannot be read: " + first_problem(error)});
       }
     }
-    problems_.throw_if_any();
+    if (read_ == 0) problems_.throw_if_any();
     return std::move(measurements_);
   }
 
  private:
+  std::string name_of(const fs::path& path) const { return path.lexically_relative(folder_).generic_string(); }
+
   void read_file(const fs::path& path) {
     const std::string text = read_input_file(path);
-    const std::string name = path.lexically_relative(folder_).generic_string();
+    const std::string name = name_of(path);
     if (validation::is_ledger_file(text)) {
       validation::LedgerTables ledger =
           validation::tables_of_ledger(validation::parse_ledger(text, path.string()), name);
@@ -68,7 +84,9 @@ class FolderReader {
       measurements_.training.emplace_back(name, validation::parse_training(text, path.string()));
     } else if (validation::is_measurement_file(text) && text.find("\"collective\"") != text.npos) {
       measurements_.collectives.push_back(validation::parse_measurements(text, path.string()));
-      measurements_.collectives.back().file = name;
+      validation::MeasurementFile& file = measurements_.collectives.back();
+      file.file = name;
+      for (const std::string& note : file.notes) result_.notes.push_back({name, note});
     } else {
       result_.left_out.push_back({name, "has neither a 'collective' nor a 'workload'"});
     }
@@ -77,6 +95,7 @@ class FolderReader {
   const fs::path folder_;
   Validation& result_;
   Diagnostics problems_;
+  int read_ = 0;  // files
   FolderContent measurements_;
 };
 
@@ -130,10 +149,14 @@ void append(std::vector<LeftOut>& to, const std::vector<LeftOut>& from) {
 
 void replay(const std::string& file, const std::vector<validation::TrainingTable>& tables,
             validation::Protocol protocol, Validation& result) {
-  const validation::TrainingReplay replay =
-      validation::replay_training(file, tables, protocol == validation::Protocol::first_row);
-  result.training.insert(result.training.end(), replay.points.begin(), replay.points.end());
-  append(result.left_out, replay.left_out);
+  try {
+    const validation::TrainingReplay replay =
+        validation::replay_training(file, tables, protocol == validation::Protocol::first_row);
+    result.training.insert(result.training.end(), replay.points.begin(), replay.points.end());
+    append(result.left_out, replay.left_out);
+  } catch (const InputError& error) {
+    result.left_out.push_back({file, "cannot be simulated: " + first_problem(error)});
+  }
 }
 
 }  // namespace

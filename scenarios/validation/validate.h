@@ -10,7 +10,8 @@
 namespace tandem {
 
 // Replays every .json file of the folder and of those below it, in the order of their names. Calls `progress`, which
-// may be empty, after each table. Throws InputError with the problems of all files.
+// may be empty, after each table. Files that cannot be read are left out; throws InputError with the problems of all
+// files where none can.
 Validation validate_folder(const std::filesystem::path& folder, validation::Protocol protocol,
                            const std::function<void(int done, int total)>& progress = {});
 

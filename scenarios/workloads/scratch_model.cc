@@ -1,6 +1,7 @@
 #include "scenarios/workloads/scratch_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "scenarios/calibration/random_values.h"
 #include "scenarios/workloads/activations.h"
@@ -15,6 +16,13 @@ Tensor filled(Device& device, std::int64_t count, DType dtype) {
   return tensor;
 }
 
+// What moves more memory than the operands have is launched piece by piece: a large table beside few examples must not
+// become as many ops as it has elements.
+std::int64_t fewest_elements(double moved_bytes, DType storage) {
+  constexpr double kMostPieces = 64;
+  return static_cast<std::int64_t>(std::ceil(moved_bytes / 2 / static_cast<double>(size_of(storage)) / kMostPieces));
+}
+
 // Returns memory that suffices for each of the stages.
 std::shared_ptr<const ScratchMemory> memory_for(std::span<const std::unique_ptr<ScratchStage>> stages, DType storage,
                                                 Device& device, bool keeps_values, bool keeps_scores) {
@@ -22,9 +30,10 @@ std::shared_ptr<const ScratchMemory> memory_for(std::span<const std::unique_ptr<
   std::int64_t exchanged = 1, rows = 1;
   for (const auto& stage : stages) {
     const ScratchSizes mine = scratch_sizes(stage->layers(), stage->part().examples, keeps_scores);
-    sizes.left = std::max(sizes.left, mine.left);
+    const std::int64_t fewest = fewest_elements(stage->most_moved_bytes(), storage);
+    sizes.left = std::max({sizes.left, mine.left, fewest});
     sizes.right = std::max(sizes.right, mine.right);
-    sizes.result = std::max(sizes.result, mine.result);
+    sizes.result = std::max({sizes.result, mine.result, fewest});
     exchanged = std::max(exchanged, stage->exchanged_elements());
     rows = std::max(rows, stage->loss_rows());
   }

@@ -211,6 +211,19 @@ std::int64_t ScratchStage::exchanged_elements() const {
   return most;
 }
 
+double ScratchStage::most_moved_bytes() const {
+  double most = 0, elements = 0;
+  for (const LayerKernelsByWork& kernels : work_.at(part_.examples).kernels) {
+    for (const std::vector<LayerKernel>& some : kernels) {
+      for (const LayerKernel& kernel : some) most = std::max(most, kernel.bytes);
+    }
+  }
+  for (const Layer& layer : layers_) elements += static_cast<double>(layer.parameters());
+  const auto parameters = static_cast<std::int64_t>(elements);
+  return std::max(
+      {most, optimizer_state(settings_, parameters).bytes, accumulation(parameters, settings_.parameter_type()).bytes});
+}
+
 std::int64_t ScratchStage::loss_rows() const {
   std::int64_t most = 1;
   for (const LayerExchanges& exchanges : work_.at(part_.examples).exchanges) most = std::max(most, exchanges.loss_rows);
@@ -236,7 +249,8 @@ void ScratchStage::launch(Work work, std::size_t layer, const Pass& pass, const 
   Tensor of_weights = learns && has_own_type ? tensors.gradients : Tensor();
   if (of_weights && !is_aligned_for(device_, of_weights)) of_weights = memory_->operands.right;
   const bool is_quantised = settings_.quantised != Quantised::none && part.can_be_quantised() && !part.is_frozen;
-  if (work == Work::product && is_quantised && std::exchange(has_quantised_weights_[layer], 1) == 0) {
+  const bool needs_weights = work == Work::product && is_quantised && pass.examples > 0;
+  if (needs_weights && std::exchange(has_quantised_weights_[layer], 1) == 0) {
     // Those that were gathered as bytes lack their transposed copy only.
     const Name name(part.name + (settings_.gathers_quantised ? " transpose weights" : " quantise weights"));
     launch_memory(stream,

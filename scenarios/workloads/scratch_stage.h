@@ -32,6 +32,7 @@ class ScratchStage final : public StageModel {
   const StagePart& part() const { return part_; }
   std::int64_t exchanged_elements() const;  // in one exchange, at most
   std::int64_t loss_rows() const;
+  double most_moved_bytes() const;  // by one kernel, or by the updates of all parameters
   void use(std::shared_ptr<const ScratchMemory> memory) { memory_ = std::move(memory); }
 
   void begin_step(const Batch& batch) override;

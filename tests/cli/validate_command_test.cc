@@ -86,19 +86,20 @@ TEST_F(ValidateCommand, LeavesOutReductionsItDoesNotHave) {
   EXPECT_THAT(outcome.out, HasSubstr("left out: 1\n  prod.json: Tandem has no reduction 'prod'\n"));
 }
 
-TEST_F(ValidateCommand, RefusesAVersionThatIsNone) {
+TEST_F(ValidateCommand, NotesAVersionThatIsNone) {
   const auto with_version = [](const std::string& version) {
     return R"({"collective": "all_reduce", "gpus": 8, "topology": {"node": "hgx-h100"}, "software": {"nccl_version": ")" +
            version + R"("}, "rows": [{"bytes": 1024, "time_us": 20}]})";
   };
-  write("version.json", with_version("two"));
+  write("version.json", with_version("custom build"));
   const Outcome outcome = tandem({"validate", "."});
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.err,
-              HasSubstr("software.nccl_version: expected a version such as 2.27.3, or \"not stated\", found "
-                        "'two'"));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("notes: 1\n  version.json: software.nccl_version: 'custom build' is no version such "
+                        "as 2.27.3, and is taken as not stated\n"));
+  EXPECT_EQ(tandem({"validate", ".", "--json"}).json()["notes"][0]["file"], "version.json");
   write("version.json", with_version("not stated"));
-  EXPECT_EQ(tandem({"validate", "."}).exit_code, 0);
+  EXPECT_THAT(tandem({"validate", "."}).out, testing::Not(HasSubstr("notes")));
 }
 
 TEST_F(ValidateCommand, PrintsEveryPointAsJson) {
@@ -164,9 +165,29 @@ TEST_F(ValidateCommand, RefusesBandsThatDoNotFollow) {
   EXPECT_EQ(tandem({"validate", ".", "--write-bands", "poem.txt"}).exit_code, 3);
 }
 
-TEST_F(ValidateCommand, RefusesWhatItCannotRead) {
+TEST_F(ValidateCommand, LeavesOutFilesThatItCannotRead) {
   write("broken.json", R"({"collective": "all_reduce", "gpus": 8, "rows": [{"bytes": 8, "time_us": -1}]})");
-  const Outcome broken = tandem({"validate", "."});
+  const Outcome outcome = tandem({"validate", "."});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("left out: 1\n  broken.json: cannot be read: line 1, rows[0].time_us: must be "
+                                     "greater than 0, found -1\n"));
+  EXPECT_EQ(tandem({"validate", ".", "--json"}).json()["points"].size(), 6u) << "those of the other file";
+}
+
+TEST_F(ValidateCommand, LeavesOutTablesThatCannotBeSimulated) {
+  write("impossible.json",
+        R"({"strategy": "mirrored", "unit": "examples/s", "topology": {"node": "dgx1-v100"}, "tables": [{"workload":)"
+        R"( {"kind": "layers", "model": "resnet50", "dtype": "f16", "batch": 64}, "rows": [)"
+        R"({"devices": 1, "throughput": 1e9}, {"devices": 2, "throughput": 2e9}]}]})");
+  const Outcome outcome = tandem({"validate", ".", "--protocol", "first-row"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("impossible.json: cannot be simulated: line 1, no speed of the device gives"));
+}
+
+TEST_F(ValidateCommand, RefusesAFolderOfWhichItCanReadNothing) {
+  std::filesystem::create_directory(folder() / "folder");
+  write("folder/broken.json", R"({"collective": "all_reduce", "gpus": 8, "rows": [{"bytes": 8, "time_us": -1}]})");
+  const Outcome broken = tandem({"validate", "folder"});
   EXPECT_EQ(broken.exit_code, 3);
   EXPECT_THAT(broken.err, HasSubstr("broken.json:1:74: rows[0].time_us: must be greater than 0, found -1"));
   EXPECT_THAT(broken.out, IsEmpty());

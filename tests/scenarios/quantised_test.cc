@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "scenarios/model/model_reader.h"
 #include "scenarios/workloads/activations.h"
 #include "tests/scenarios/running.h"
@@ -143,6 +145,20 @@ TEST(Quantised, ProductsWithScalesOfBlocksAreSlowerBeforeBlackwellOnly) {
   EXPECT_NEAR(slower("blockwise", "hgx-b200"), 1, 1e-5);
   EXPECT_NEAR(slower("delayed", "hgx-h100"), 1, 1e-5);
   EXPECT_NEAR(slower("rowwise", "hgx-h100"), 1, 1e-5);
+}
+
+// Three of eight devices have an example; the others' operands have no memory that weights could be quantised in.
+TEST(Quantised, DevicesWithoutExamplesQuantiseNothing) {
+  const RunResult result = run_scenario(
+      read_scenario("workload: {kind: layers, model: gpt_tiny, batch: 3, dtype: bf16, precision: {compute: fp8}}\n"
+                    "strategy: {name: parameter_server}\nengine: {name: sim}\ntopology: hgx-h100\n"
+                    "devices: {type: gpu, per_worker: 8}\nsteps: 2\n"));
+  std::map<int, int> by_device;
+  for (const Record& record : result.timeline.records) {
+    if (record.name.text().find("quantise weights") != std::string::npos) ++by_device[record.device];
+  }
+  EXPECT_EQ(by_device.size(), 3U);
+  for (const auto& [device, count] : by_device) EXPECT_EQ(count % 2, 0) << device << ": as many in both steps";
 }
 
 // Layers of blocks have one byte for each parameter on their way, others two.

@@ -1,9 +1,11 @@
 // Layers as pure work: what is measured on GPUs needs operands that stay as they are.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
 #include "scenarios/workloads/layer_ops.h"
+#include "tests/scenarios/running.h"
 
 namespace tandem {
 namespace {
@@ -66,6 +68,25 @@ TEST(ScratchLayers, ScoresOfFlashAttentionShareTheMemoryOfOthers) {
   }
   EXPECT_EQ(flops, 0.5 * 2 * examples * count * rows * rows * depth);
   EXPECT_EQ(bytes, 4.0 * 2 * examples * count * rows * depth) << "queries and keys";
+}
+
+// A table of 16 million rows beside one example on each device: what updates and exchanges it takes as long as beside
+// thousands, and no more ops.
+TEST(ScratchLayers, ALargeTableBesideFewExamplesIsFewOps) {
+  const auto run = [](int batch, const std::string& strategy) {
+    Scenario scenario =
+        read_scenario(fmt::format("workload: {{kind: layers, model: files/table.yaml, batch: {}, optimizer: adam}}\n"
+                                  "strategy: {{name: {}}}\nengine: {{name: sim}}\ntopology: hgx-h100\n"
+                                  "devices: {{type: gpu, per_worker: 8}}\nsteps: 2\n",
+                                  batch, strategy));
+    return run_scenario(scenario);
+  };
+  for (const std::string strategy : {"fully_sharded", "mirrored", "parameter_server"}) {
+    const RunResult few = run(8, strategy), many = run(8000, strategy);
+    EXPECT_LT(few.timeline.records.size(), 8 * 2 * 400U) << strategy;
+    const auto step = [](const RunResult& result) { return static_cast<double>(result.report.summary.step_time.mean); };
+    EXPECT_NEAR(step(few) / step(many), 1, 0.02) << strategy;
+  }
 }
 
 }  // namespace

@@ -276,9 +276,9 @@ TEST(Sweep, RunsEveryPointAsTheScenarioWouldRun) {
   EXPECT_THAT(table.points[0].problem, HasSubstr("a mesh of data 4 x tensor 1 x pipeline 1 needs 4 devices, found 8"));
   EXPECT_EQ(table.count(PointState::done), 2) << "4 x 2 and 8 x 1";
   const Report alone = run_unscaled(base);
-  EXPECT_EQ(table.points[1].step_time, alone.summary.step_time.median);
-  EXPECT_EQ(table.points[1].throughput, alone.throughput());
   // One device represents its neighbour: dates of its ops may differ by the last nanosecond.
+  EXPECT_NEAR(table.points[1].step_time, alone.summary.step_time.median, 1);
+  EXPECT_NEAR(table.points[1].throughput / alone.throughput(), 1, 1e-6);
   for (const StepPart& part : step_figures()) {
     EXPECT_NEAR(table.points[1].per_step.*part.time, alone.summary.per_step.*part.time, 100) << part.name;
   }

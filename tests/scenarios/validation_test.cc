@@ -78,6 +78,48 @@ TEST(MeasurementFile, HasTablesWithColumns) {
   EXPECT_EQ(file.tables[2].table.rows.size(), 1u);  // not another library's, nor another number of nodes
 }
 
+// 8 devices: the factor of an all-reduce is 7/4.
+TEST(MeasurementFile, HasTimesFromBandwidths) {
+  const auto file_of = [](const std::string& rows) {
+    return parse_measurements(
+        R"({"collective": "allreduce", "gpus": 8, "topology": {"node": "hgx-h100"}, "rows": [)" + rows + "]}",
+        "made up");
+  };
+  const MeasurementFile file =
+      file_of(R"({"bytes": 1048576, "algbw": 10.5}, {"bytes": 2097152, "busbw": 35, "algbw_in_place": 20.25},)"
+           R"( {"bytes": 64, "algbw": 0.01}, {"bytes": 4194304, "time_us": 90, "busbw": 1})");
+  const std::vector<CollectiveRow>& read = file.tables.at(0).table.rows;
+  ASSERT_EQ(read.size(), 3u);
+  EXPECT_DOUBLE_EQ(read[0].time_us(), 1048576 / 10.5e3);
+  EXPECT_FALSE(read[0].in_place_us.has_value());
+  EXPECT_DOUBLE_EQ(read[1].out_of_place_us.value(), 2097152 / 20e3);
+  EXPECT_DOUBLE_EQ(read[1].in_place_us.value(), 2097152 / 20.25e3);
+  EXPECT_EQ(read[2].time_us(), 90) << "a time comes first";
+  EXPECT_THAT(file.notes,
+              testing::ElementsAre("all_reduce: rows left out whose bandwidths have too few digits for a time: 1"));
+  EXPECT_THAT(file_of(R"({"bytes": 64, "algbw": 1.25e-3})").notes, testing::IsEmpty()) << "as many digits as it needs";
+}
+
+TEST(MeasurementFile, TakesTheUsualSpellingsOfCollectives) {
+  const auto operation = [](const std::string& word) {
+    return only_table(R"({"collective": ")" + word +
+                      R"(", "gpus": 8, "topology": {"node": "hgx-h100"}, "rows": [{"bytes": 1024, "time_us": 20}]})")
+        .table.operation;
+  };
+  for (const char* word : {"send_recv", "sendrecv", "sendrecv_perf", "SendRecv", "send_receive", "send-recv"}) {
+    EXPECT_EQ(operation(word), "send_receive") << word;
+  }
+  for (const char* word : {"alltoall", "all_to_all", "alltoall_perf", "AllToAll", "all2all"}) {
+    EXPECT_EQ(operation(word), "all_to_all") << word;
+  }
+  for (const char* word : {"allreduce", "all_reduce_perf", "AllReduce", "ncclAllReduce", "ALLREDUCE"}) {
+    EXPECT_EQ(operation(word), "all_reduce") << word;
+  }
+  EXPECT_EQ(operation("reducescatter"), "reduce_scatter");
+  EXPECT_EQ(operation("bcast"), "broadcast");
+  EXPECT_EQ(operation("barrier"), "barrier") << "none of Tandem's";
+}
+
 int nics_of(const std::string& topology) {
   const ReplayMachine machine = *only_table(file_with(topology)).machine;
   int links = 0;  // of NICs to the fabric

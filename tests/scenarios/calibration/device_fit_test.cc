@@ -7,6 +7,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "scenarios/fitting/device_limits.h"
+#include "scenarios/run/runner.h"
 #include "topologies/readers/catalog.h"
 
 namespace tandem {
@@ -78,6 +80,35 @@ TEST_F(DeviceFitTest, SaysWhatContradictsThePeakRate) {
 }
 
 // 110 of 125 TFLOPS, but more bytes than the memory of a V100 moves.
+// Of passes over which gradients are accumulated few are simulated; the work of all is that of a run of all.
+TEST_F(DeviceFitTest, ManyPassesTakeTheWorkOfAll) {
+  const Topology node = load_catalog_node("hgx-h100");
+  const std::vector<MeasuredThroughput> impossible = measured(R"(schema_version: 1
+throughput:
+  - {workload: {kind: layers, model: bert_base, dtype: bf16, optimizer: adam, batch: 24, gradient_accumulation_steps: 24}, per_second: 1e5}
+)");
+  Scenario scenario;
+  scenario.workload = impossible[0].workload;
+  scenario.engine = {.name = "sim", .values = {}, .collectives = {}};
+  scenario.topology = std::make_shared<const Topology>(node);
+  scenario.devices.type = DeviceType::gpu;
+  scenario.steps = 1;
+  const auto all = calibration::least_work_of(scenario.workload, run_scenario(scenario).timeline, 0);
+  const DeviceModel& gpu = *node.node(*node.find("gpu0")).device;
+  const DeviceFit fit = fit_device(node, impossible);
+  ASSERT_EQ(fit.contradictions.size(), 1U);
+  EXPECT_THAT(fit.contradictions[0], HasSubstr(calibration::contradiction_of(all, 1e5, gpu).value()));
+}
+
+// The published number; each simulation of all passes would take 13 GB.
+TEST_F(DeviceFitTest, PassesTakeNoMemoryOfTheirOwn) {
+  const DeviceFit fit = fit_device(load_catalog_node("hgx-h100"), measured(R"(schema_version: 1
+throughput:
+  - {workload: {kind: layers, model: bert_large, dtype: bf16, batch: 131072, gradient_accumulation_steps: 16384}, per_second: 400}
+)"));
+  EXPECT_NEAR(fit.throughputs[0].after / 400, 1, 2e-6);
+}
+
 TEST_F(DeviceFitTest, SaysWhatContradictsTheMemory) {
   const DeviceFit fit = fit_device(load_catalog_node("dgx1-v100"), measured(throughput_of_resnet("4500")));
   ASSERT_EQ(fit.contradictions.size(), 1U);
