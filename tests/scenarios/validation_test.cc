@@ -87,7 +87,7 @@ TEST(MeasurementFile, HasTimesFromBandwidths) {
   };
   const MeasurementFile file =
       file_of(R"({"bytes": 1048576, "algbw": 10.5}, {"bytes": 2097152, "busbw": 35, "algbw_in_place": 20.25},)"
-           R"( {"bytes": 64, "algbw": 0.01}, {"bytes": 4194304, "time_us": 90, "busbw": 1})");
+              R"( {"bytes": 64, "algbw": 0.01}, {"bytes": 4194304, "time_us": 90, "busbw": 1})");
   const std::vector<CollectiveRow>& read = file.tables.at(0).table.rows;
   ASSERT_EQ(read.size(), 3u);
   EXPECT_DOUBLE_EQ(read[0].time_us(), 1048576 / 10.5e3);
