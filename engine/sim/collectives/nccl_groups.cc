@@ -8,6 +8,8 @@
 
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/measured_times.h"
+#include "engine/sim/collectives/steps/step_planner.h"
+#include "engine/sim/collectives/steps/step_player.h"
 #include "engine/sim/sim_run.h"
 
 namespace tandem::sim {
@@ -88,13 +90,15 @@ std::string NcclGroups::start(SimRun& run, const CollectiveCall& call, Simulatio
   const auto plan = plan_of(run, group, call);
   was_used_ = has_calls_ = group.was_called = true;
   crosses_machines_ |= group.communicator->facts().machine.domains > 1;
-  run.simulation().at(Simulation::now_s() + plan->fixed_s, [&run, plan, then = std::move(then)] {
+  const double lead_s = plan->steps ? plan->steps->graph->lead_s : plan->fixed_s;
+  run.simulation().at(Simulation::now_s() + lead_s, [&run, plan, then = std::move(then)] {
     guarded(run.scheduler(), [&] { play(run, *plan, then); });
   });
   return plan->algorithm;
 }
 
 std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Group& group, const CollectiveCall& call) {
+  const bool plays_steps = run.fidelity() == CollectiveFidelity::message;  // asked even if the plan is known
   const CollectiveSpec& spec = call.spec();
   const int root = has_root(spec.kind) ? group.positions[static_cast<std::size_t>(spec.root)] : 0;
   const bool reduces = size_of(spec.dtype) > 1;  // NVLS knows no type of one byte
@@ -122,7 +126,11 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   nccl::Plan plan = communicator.plan({spec.kind, call.bytes(), reduces}, root, flows);
   if (!without_.empty()) see_variables(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
   fit_to_measured(run, group, call, reduces, plan);
-  auto made = std::make_shared<const Playable>(playable(run, call, group, plan, key));
+  auto made = std::make_shared<Playable>(playable(run, call, group, plan, key));
+  if (plays_steps) {
+    made->steps = steps_of(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
+    if (made->steps) kept_flows_ += made->steps->graph->transfers().size();
+  }
   if (kept_flows_ > kMostKeptFlows) {
     for (auto& [known, other] : groups_) other->plans.clear();
     kept_flows_ = 0;
@@ -272,6 +280,26 @@ NcclGroups::Playable NcclGroups::playable(SimRun& run, const CollectiveCall& cal
   return made;
 }
 
+std::shared_ptr<const steps::PlacedGraph> NcclGroups::steps_of(SimRun& run, const Group& group, const nccl::Call& call,
+                                                               int root, const nccl::Plan& plan) {
+  steps::StepPlan planned = steps::plan_steps(*group.communicator, call, root, plan);
+  if (!planned.problem.empty()) {
+    run.notes().add(fmt::format("collectives: message: {} of {} GPUs was simulated as with fluid, because {}",
+                                name_of(call.kind), group.gpus.size(), planned.problem));
+  }
+  if (!planned.graph) return nullptr;
+  auto placed = std::make_shared<steps::PlacedGraph>();
+  for (const steps::Edge& edge : planned.graph->edges()) {
+    const symmetry::Via via{.from = group.gpus[static_cast<std::size_t>(edge.from)],
+                            .to = group.gpus[static_cast<std::size_t>(edge.to)],
+                            .from_nic = edge.from_nic,
+                            .to_nic = edge.to_nic};
+    placed->ways.push_back({{via.from, via.to}, route(run, via)});
+  }
+  placed->graph = std::move(planned.graph);
+  return placed;
+}
+
 // Flows of one form and equal colours are between the same ends, whatever their bytes.
 symmetry::CallFlows NcclGroups::class_flows(SimRun& run, const CollectiveCall& call, Group& group,
                                             const nccl::Plan& plan, const Key& key) {
@@ -331,6 +359,9 @@ Network::RoutePtr NcclGroups::route(SimRun& run, const symmetry::Via& via) {
 }
 
 void NcclGroups::play(SimRun& run, const Playable& plan, const Simulation::Then& then) {
+  if (plan.steps) {
+    return std::make_shared<steps::StepPlayer>(run.simulation(), run.network(), plan.steps, then)->start();
+  }
   if (run.symmetry() != nullptr && plan.has_flows()) return run.symmetry()->start(plan.class_flows, then);
   if (!plan.has_flows()) return run.simulation().at(Simulation::now_s() + plan.transfer_s, then);
   auto left = std::make_shared<std::size_t>(plan.flows.size());

@@ -20,6 +20,10 @@
 
 namespace tandem::sim {
 
+namespace steps {
+struct PlacedGraph;
+}
+
 class NcclGroups {
  public:
   // `variables`: EngineOptions::nccl, with which the communicators were made. All arguments must outlive it.
@@ -52,6 +56,7 @@ class NcclGroups {
     double transfer_s = 0;
     std::vector<Network::Flow> flows;  // none where workers represent others
     symmetry::CallFlows class_flows{};
+    std::shared_ptr<const steps::PlacedGraph> steps{};  // null: the flows
     bool has_flows() const { return !flows.empty() || class_flows.source >= 0; }
   };
   struct Group;
@@ -68,6 +73,9 @@ class NcclGroups {
   void fit_to_measured(SimRun& run, Group& group, const CollectiveCall& call, bool reduces, nccl::Plan& plan);
   std::shared_ptr<const Playable> plan_of(SimRun& run, Group& group, const CollectiveCall& call);
   Playable playable(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan, const Key& key);
+  // Returns null, with a note that says why, where the steps of a call cannot be simulated.
+  std::shared_ptr<const steps::PlacedGraph> steps_of(SimRun& run, const Group& group, const nccl::Call& call, int root,
+                                                     const nccl::Plan& plan);
   // Needs a plan whose flows include all kinds.
   symmetry::CallFlows class_flows(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan,
                                   const Key& key);
