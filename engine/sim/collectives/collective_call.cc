@@ -59,6 +59,9 @@ void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double i
       guarded(run_.scheduler(), [&] { miss_deadline(rank, seconds); });
     });
   }
+  if (arrived_ == 0 || steps_) {
+    guarded(run_.scheduler(), [&] { steps_ = run_.nccl().begin_part(run_, *this, rank, arrival_s, steps_); });
+  }
   if (++arrived_ == arrivals_.size()) return start(stream);
   stream.begin_wait();
 }
@@ -100,6 +103,7 @@ void CollectiveCall::end() {
   if (run_.carries_values()) apply_effects(spec_, outputs(), inputs());
   outputs_.clear();
   inputs_.clear();
+  steps_.reset();
   for (Arrival& arrival : arrivals_) {
     arrival.record.algorithm = algorithm_;
     if (arrival.stream->thread() == nullptr) add_record(arrival);

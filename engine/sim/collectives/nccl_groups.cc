@@ -85,13 +85,29 @@ bool NcclGroups::executes(const CollectiveGroup& group) {
   return group_of(group).executes;
 }
 
+std::shared_ptr<steps::StepPlayer> NcclGroups::begin_part(SimRun& run, const CollectiveCall& call, int rank,
+                                                          double date_s, std::shared_ptr<steps::StepPlayer> begun) {
+  if (!executes(call.group()) || run.fidelity() != CollectiveFidelity::message) return nullptr;
+  Group& group = group_of(call.group());
+  if (!begun) {
+    const auto plan = plan_of(run, group, call);
+    if (!plan->steps) return nullptr;
+    begun = std::make_shared<steps::StepPlayer>(run.simulation(), run.network(), plan->steps);
+  }
+  begun->come(group.positions[static_cast<std::size_t>(rank)], date_s);
+  return begun;
+}
+
 std::string NcclGroups::start(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
   Group& group = group_of(call.group());
   const auto plan = plan_of(run, group, call);
   was_used_ = has_calls_ = group.was_called = true;
   crosses_machines_ |= group.communicator->facts().machine.domains > 1;
-  const double lead_s = plan->steps ? plan->steps->graph->lead_s : plan->fixed_s;
-  run.simulation().at(Simulation::now_s() + lead_s, [&run, plan, then = std::move(then)] {
+  if (const auto& steps = call.steps()) {
+    steps->finish_with(std::move(then));
+    return plan->algorithm;
+  }
+  run.simulation().at(Simulation::now_s() + plan->fixed_s, [&run, plan, then = std::move(then)] {
     guarded(run.scheduler(), [&] { play(run, *plan, then); });
   });
   return plan->algorithm;
@@ -319,14 +335,15 @@ symmetry::CallFlows NcclGroups::class_flows(SimRun& run, const CollectiveCall& c
   const auto [known, is_new] = group.forms.try_emplace(std::move(form));
   symmetry::CallFlows& flows = known->second;
   if (is_new) {
-    const auto& [kind, bytes, root, reduces] = key;
-    const nccl::Plan whole = group.communicator->plan({kind, bytes, reduces}, root);
+    const nccl::Call same{std::get<0>(key), std::get<1>(key), std::get<3>(key)};
+    const int root = std::get<2>(key);
+    const nccl::Plan whole = group.communicator->plan(same, root);
     const auto planned = [&](std::span<const SimDevice* const> devices) {
       std::vector<NodeIndex> gpus;
       for (const int rank : call.group().ring_order()) {
         gpus.push_back(devices[static_cast<std::size_t>(rank)]->node());
       }
-      nccl::Plan its = gpus == group.gpus ? whole : communicators_.of(gpus).plan({kind, bytes, reduces}, root);
+      nccl::Plan its = gpus == group.gpus ? whole : communicators_.of(gpus).plan(same, root);
       const bool is_equal =
           its.algorithm == whole.algorithm && its.fixed_s == whole.fixed_s && its.transfer_s == whole.transfer_s;
       its.transfer_s = plan.transfer_s;  // as measured
@@ -359,9 +376,6 @@ Network::RoutePtr NcclGroups::route(SimRun& run, const symmetry::Via& via) {
 }
 
 void NcclGroups::play(SimRun& run, const Playable& plan, const Simulation::Then& then) {
-  if (plan.steps) {
-    return std::make_shared<steps::StepPlayer>(run.simulation(), run.network(), plan.steps, then)->start();
-  }
   if (run.symmetry() != nullptr && plan.has_flows()) return run.symmetry()->start(plan.class_flows, then);
   if (!plan.has_flows()) return run.simulation().at(Simulation::now_s() + plan.transfer_s, then);
   auto left = std::make_shared<std::size_t>(plan.flows.size());

@@ -22,7 +22,8 @@ namespace tandem::sim {
 
 namespace steps {
 struct PlacedGraph;
-}
+class StepPlayer;
+}  // namespace steps
 
 class NcclGroups {
  public:
@@ -37,8 +38,13 @@ class NcclGroups {
   // of its own.
   bool executes(const CollectiveGroup& group);
 
-  // Starts the call and returns what NCCL has chosen for it. Throws InputError where NCCL's variables leave no choice,
-  // and tandem::Error where two GPUs have no path.
+  // Lets a rank begin with its part of a call at this date, which is not past, even if others have yet to come: with
+  // `message`. Returns what executes the call, to be passed in for its other ranks; null if it begins when all have
+  // come. Throws what start() does.
+  std::shared_ptr<steps::StepPlayer> begin_part(SimRun& run, const CollectiveCall& call, int rank, double date_s,
+                                                std::shared_ptr<steps::StepPlayer> begun);
+  // Starts the call, of which all ranks have come, and returns what NCCL has chosen for it. Throws InputError where
+  // NCCL's variables leave no choice, and tandem::Error where two GPUs have no path.
   std::string start(SimRun& run, const CollectiveCall& call, Simulation::Then then);
 
   bool was_used() const { return was_used_; }

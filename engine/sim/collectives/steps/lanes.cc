@@ -59,9 +59,7 @@ std::vector<int> Lanes::chain_of(int lane, int domain) const {
 
 Edge Lanes::between(int lane, int from, int to) const {
   const int all = static_cast<int>(hops_.size());
-  const auto of_lane = [&](int domain) -> const nccl::Flow& {
-    return hops(domain)[nth(lane) % hops(domain).size()];
-  };
+  const auto of_lane = [&](int domain) -> const nccl::Flow& { return hops(domain)[nth(lane) % hops(domain).size()]; };
   const nccl::Flow& out = of_lane(from);
   const nccl::Flow& in = of_lane((to + all - 1) % all);
   return {.from = out.from, .to = in.to, .from_nic = out.from_nic, .to_nic = in.to_nic, .crosses_network = true};

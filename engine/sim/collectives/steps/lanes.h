@@ -1,5 +1,5 @@
-// The ways that the channels of a communicator take, as the flows of its plans show them: each way, a *lane*, stands for
-// the channels that pass the same GPUs and NICs.
+// The ways that the channels of a communicator take, as the flows of its plans show them: each way, a *lane*, stands
+// for the channels that pass the same GPUs and NICs.
 #pragma once
 
 #include <vector>

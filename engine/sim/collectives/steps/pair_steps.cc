@@ -59,8 +59,8 @@ class Pairs {
     return {.from = facts_.domains[domain][placed(from)], .to = facts_.domains[domain][placed(to)]};
   }
 
-  // NCCL hands what goes to a GPU of another domain to the GPU whose NIC is at the same place as that one's (PXN), so the
-  // bytes take the NIC `port` on both sides.
+  // NCCL hands what goes to a GPU of another domain to the GPU whose NIC is at the same place as that one's (PXN), so
+  // the bytes take the NIC `port` on both sides.
   Edge between(std::size_t domain, int port, std::size_t to, int peer, int sender) const {
     Edge edge{.from = facts_.domains[domain][placed(sender)],
               .to = facts_.domains[to][placed(peer)],

@@ -10,11 +10,12 @@
 
 namespace tandem::sim::steps {
 
-inline constexpr int kSlots = 8;              // chunks on their way over an edge: NCCL_STEPS, src/include/device.h
-inline constexpr int kSlotsOfLargeChunks = 2;  // of half the buffer each: ALLREDUCE_CHUNKSTEPS, src/include/collectives.h
+inline constexpr int kSlots = 8;  // chunks on their way over an edge: NCCL_STEPS, src/include/device.h
+inline constexpr int kSlotsOfLargeChunks =
+    2;  // of half the buffer each: ALLREDUCE_CHUNKSTEPS, src/include/collectives.h
 
 // A graph has no more than this many transfers, if chunks can be joined; and never more than the second.
-inline constexpr double kGoodTransfers = 1 << 17;
+inline constexpr double kGoodTransfers = 1 << 19;
 inline constexpr double kMostTransfers = 1 << 21;
 
 struct PlannedCall {

@@ -31,7 +31,7 @@ double rehearse(const StepGraph& graph) {
     }
     starting.clear();
   };
-  progress.begin(starting);
+  for (int gpu = 0; gpu < graph.gpus; ++gpu) progress.come(gpu, starting);
   start();
   while (!endings.empty()) {
     const auto [date_s, order, transfer, was_sent] = endings.top();

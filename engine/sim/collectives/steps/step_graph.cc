@@ -26,10 +26,10 @@ double StepGraph::latency_s(int transfer) const {
 }
 
 // Sorts by the earlier one, by counting.
-void StepGraph::Successors::fill(std::vector<std::pair<int, int>>& pairs, std::size_t transfers) {
-  first.assign(transfers + 1, 0);
+void StepGraph::Successors::fill(std::vector<std::pair<int, int>>& pairs, std::size_t earlier) {
+  first.assign(earlier + 1, 0);
   for (const auto& pair : pairs) ++first[place(pair.first) + 1];
-  for (std::size_t i = 0; i < transfers; ++i) first[i + 1] += first[i];
+  for (std::size_t i = 0; i < earlier; ++i) first[i + 1] += first[i];
   std::vector<std::size_t> at(first.begin(), first.end() - 1);
   all.resize(pairs.size());
   for (const auto& pair : pairs) all[at[place(pair.first)]++] = pair.second;
@@ -42,6 +42,11 @@ void StepGraph::finish() {
   for (const auto& pair : after_arrived_) ++conditions_[place(pair.second)];
   sent_.fill(after_sent_, transfers_.size());
   arrived_.fill(after_arrived_, transfers_.size());
+  std::vector<std::pair<int, int>> of_gpus;
+  for (std::size_t edge = 0; edge < edges_.size(); ++edge) {
+    of_gpus.emplace_back(edges_[edge].from, static_cast<int>(edge));
+  }
+  edges_from_.fill(of_gpus, place(gpus));
 }
 
 StepProgress::StepProgress(const StepGraph& graph)
@@ -49,12 +54,23 @@ StepProgress::StepProgress(const StepGraph& graph)
       conditions_(graph.conditions()),
       queues_(graph.edges().size()),
       next_(graph.transfers().size(), -1),
-      left_(graph.transfers().size()) {}
-
-void StepProgress::begin(std::vector<int>& starting) {
+      left_(graph.transfers().size() + place(graph.gpus)) {
+  std::vector<int> none;
   for (std::size_t i = 0; i < conditions_.size(); ++i) {
-    if (graph_.conditions()[i] == 0) release(static_cast<int>(i), starting);
+    if (graph.conditions()[i] == 0) release(static_cast<int>(i), none);
   }
+}
+
+void StepProgress::come(int gpu, std::vector<int>& starting) {
+  --left_;
+  for (const int edge : graph_.edges_from(gpu)) send_next(queues_[place(edge)], starting);
+}
+
+void StepProgress::send_next(Queue& queue, std::vector<int>& starting) {
+  queue.is_busy = queue.first >= 0;
+  if (!queue.is_busy) return;
+  starting.push_back(queue.first);
+  queue.first = next_[place(queue.first)];
 }
 
 // Lets a transfer begin, as soon as its edge is free.
@@ -82,12 +98,7 @@ void StepProgress::fulfil(int transfer, std::vector<int>& starting) {
 }
 
 void StepProgress::sent(int transfer, std::vector<int>& starting) {
-  Queue& queue = queues_[place(graph_.transfer(transfer).edge)];
-  queue.is_busy = queue.first >= 0;
-  if (queue.is_busy) {
-    starting.push_back(queue.first);
-    queue.first = next_[place(queue.first)];
-  }
+  send_next(queues_[place(graph_.transfer(transfer).edge)], starting);
   for (const int later : graph_.waiting_for_sent(transfer)) fulfil(later, starting);
 }
 

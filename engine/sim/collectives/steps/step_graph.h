@@ -47,10 +47,12 @@ class StepGraph {
   std::span<const int> waiting_for_sent(int transfer) const { return sent_.of(transfer); }
   std::span<const int> waiting_for_arrived(int transfer) const { return arrived_.of(transfer); }
   const std::vector<int>& conditions() const { return conditions_; }  // of each transfer, how many
+  std::span<const int> edges_from(int gpu) const { return edges_from_.of(gpu); }
   // Returns what passes between the end of a transfer and its arrival.
   double latency_s(int transfer) const;
 
-  double lead_s = 0;  // before the first transfer
+  int gpus = 0;
+  double lead_s = 0;  // between a GPU's arrival and its first transfer
   // What a step costs beside its copy, inside a domain and between two.
   double inside_s = 0;
   double network_s = 0;
@@ -59,9 +61,9 @@ class StepGraph {
   struct Successors {
     std::vector<std::size_t> first;
     std::vector<int> all;
-    void fill(std::vector<std::pair<int, int>>& pairs, std::size_t transfers);
-    std::span<const int> of(int transfer) const {
-      const auto at = static_cast<std::size_t>(transfer);
+    void fill(std::vector<std::pair<int, int>>& pairs, std::size_t earlier);
+    std::span<const int> of(int earlier) const {
+      const auto at = static_cast<std::size_t>(earlier);
       return std::span(all).subspan(first[at], first[at + 1] - first[at]);
     }
   };
@@ -69,18 +71,19 @@ class StepGraph {
   std::vector<Edge> edges_;
   std::vector<Transfer> transfers_;
   std::vector<std::pair<int, int>> after_sent_, after_arrived_;  // earlier and later; until finish()
-  Successors sent_, arrived_;
+  Successors sent_, arrived_, edges_from_;
   std::vector<int> conditions_;
 };
 
-// Which transfers have begun. Whoever executes a graph says what has ended, and starts what then begins.
+// Which transfers have begun. Whoever executes a graph says which GPUs have come and what has ended, and starts what
+// then begins. Until a GPU has come it sends nothing; others may send to its buffers.
 class StepProgress {
  public:
   // The graph must be finished, and outlive it.
   explicit StepProgress(const StepGraph& graph);
 
   // Each appends the transfers that begin now, which all have an edge.
-  void begin(std::vector<int>& starting);
+  void come(int gpu, std::vector<int>& starting);
   void sent(int transfer, std::vector<int>& starting);
   void arrived(int transfer, std::vector<int>& starting);
   bool is_over() const { return left_ == 0; }
@@ -89,8 +92,9 @@ class StepProgress {
   struct Queue {  // of an edge: those that may begin, linked by next_
     int first = -1;
     int last = -1;
-    bool is_busy = false;
+    bool is_busy = true;  // or its GPU has yet to come
   };
+  void send_next(Queue& queue, std::vector<int>& starting);
   void fulfil(int transfer, std::vector<int>& starting);
   void release(int transfer, std::vector<int>& starting);
 

@@ -34,6 +34,7 @@ StepPlan finished(std::shared_ptr<StepGraph> graph, bool is_complete) {
 StepPlan plan_steps(const nccl::Communicator& communicator, const nccl::Call& call, int root, const nccl::Plan& plan) {
   if (call.kind == CollectiveKind::send_receive || call.bytes < 1) return {};  // one flow
   const auto graph = std::make_shared<StepGraph>();
+  graph->gpus = communicator.facts().machine.total_gpus;
   PlannedCall planned{.communicator = communicator, .call = call, .root = root, .plan = plan};
   if (call.kind == CollectiveKind::all_to_all) {
     graph->lead_s = plan.fixed_s;

@@ -3,9 +3,9 @@
 //
 // What comes from where: the choice of algorithm and protocol, the channels' ways and the NICs from the communicator;
 // the rate of a channel from the time in which the plan moves its bytes; what a step costs beside its copy from the
-// constants of the mechanism, in such proportion that the whole graph takes the plan's time on free links (rehearsal.h).
-// Slices of a chunk are not simulated one by one: their costs are part of a step's. Chunks that follow each other in a
-// filled pipeline are joined, as far as filling it still fits into the plan's fixed time.
+// constants of the mechanism, in such proportion that the whole graph takes the plan's time on free links
+// (rehearsal.h). Slices of a chunk are not simulated one by one: their costs are part of a step's. Chunks that follow
+// each other in a filled pipeline are joined, as far as filling it still fits into the plan's fixed time.
 #pragma once
 
 #include <memory>

@@ -2,9 +2,23 @@
 
 namespace tandem::sim::steps {
 
-void StepPlayer::start() {
-  progress_.begin(starting_);
-  start_all();
+void StepPlayer::come(int gpu, double date_s) {
+  simulation_.at(date_s + graph().lead_s, [self = shared_from_this(), gpu] {
+    self->progress_.come(gpu, self->starting_);
+    self->start_all();
+    self->end_if_over();
+  });
+}
+
+void StepPlayer::finish_with(Simulation::Then then) {
+  then_ = std::move(then);
+  end_if_over();
+}
+
+void StepPlayer::end_if_over() {
+  if (!progress_.is_over() || !then_) return;
+  const Simulation::Then then = std::move(then_);
+  then();
 }
 
 void StepPlayer::start_all() {
@@ -34,7 +48,7 @@ void StepPlayer::arrive(double date_s) {
   const auto arriving = on_their_way_.extract(date_s);
   for (const int transfer : arriving.mapped()) progress_.arrived(transfer, starting_);
   start_all();
-  if (progress_.is_over()) then_();
+  end_if_over();
 }
 
 }  // namespace tandem::sim::steps

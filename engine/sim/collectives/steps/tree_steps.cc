@@ -156,10 +156,10 @@ std::vector<int> add_heads(int lane, int tree, const Lanes& lanes, Tree& into) {
   std::vector<int> nodes(index_of(lanes.domains()), -1);
   for (const int domain : parents_first(tree, lanes.domains())) {
     const int parent = parent_of(tree, domain, lanes.domains());
-    nodes[index_of(domain)] =
-        parent == kNoDomain ? into.add_node(-1, {}, {})
-                            : into.add_node(nodes[index_of(parent)], lanes.between(lane, domain, parent),
-                                            lanes.between(lane, parent, domain));
+    nodes[index_of(domain)] = parent == kNoDomain
+                                  ? into.add_node(-1, {}, {})
+                                  : into.add_node(nodes[index_of(parent)], lanes.between(lane, domain, parent),
+                                                  lanes.between(lane, parent, domain));
   }
   return nodes;
 }
