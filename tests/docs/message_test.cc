@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -57,7 +58,7 @@ Deviations deviations_of(const CollectiveJob& job, CollectiveKind kind) {
   const auto fluid = rows_with(job, kind, CollectiveFidelity::fluid);
   const auto message = rows_with(job, kind, CollectiveFidelity::message);
   for (std::size_t i = 0; i < fluid.size(); ++i) {
-    const double percent = 100 * (message[i].out_of_place_us / fluid[i].out_of_place_us - 1);
+    const double percent = 100 * (*message[i].out_of_place_us / *fluid[i].out_of_place_us - 1);
     (fluid[i].bytes < kFromSize ? found.below : found.above).keep_larger({percent, fluid[i].bytes, fluid[i].algorithm});
   }
   return found;
