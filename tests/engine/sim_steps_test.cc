@@ -172,6 +172,28 @@ TEST(NcclMessages, TakeTheTimeOfFluidWhereTheyAreAlone) {
   }
 }
 
+// The steps were not made to measure: with the constants of the mechanism alone, they take the time of the plan where
+// latencies decide.
+TEST(NcclMessages, KeepTheConstantsOfTheMechanism) {
+  for (const auto& [machine, workers] :
+       std::vector<std::pair<std::string, int>>{{"dgx-a100", 1}, {"dgx1-v100", 1}, {"hgx-h100", 4}, {"dgx-a100", 2}}) {
+    const Topology topology = make_cluster(machine, workers);
+    std::vector<NodeIndex> gpus;
+    for (int worker = 0; worker < workers; ++worker) {
+      for (const NodeIndex gpu : topology.nodes_of(worker, NodeKind::gpu)) gpus.push_back(gpu);
+    }
+    Router router(topology);
+    const sim::nccl::Surveyor surveyor(topology, router);
+    const sim::nccl::Communicator group(surveyor.survey(gpus), {});
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
+      const sim::nccl::Call call{kind, 1024, true};
+      const auto planned = sim::steps::plan_steps(group, call, 0, group.plan(call));
+      const double usual_us = group.mechanism().latencies(group.choose(call)).inside_us;
+      EXPECT_NEAR(planned.graph->inside_s * 1e6 / usual_us, 1, 0.15) << workers << " of " << machine;
+    }
+  }
+}
+
 TEST(NcclMessages, RecordTheAlgorithmOfThePlanAndRepeatThemselves) {
   const EngineOptions options = step_options("dgx1-v100", 2, 8, CollectiveFidelity::message);
   const Timeline timeline = collective_run(options, 8, CollectiveKind::all_reduce, 1 << 20);

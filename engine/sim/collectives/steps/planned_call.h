@@ -18,6 +18,9 @@ inline constexpr int kSlotsOfLargeChunks =
 inline constexpr double kGoodTransfers = 1 << 19;
 inline constexpr double kMostTransfers = 1 << 21;
 
+// The share of the plan's time for steps that filling a pipeline may take, however long the steps' latencies are.
+inline constexpr double kLeastFill = 0.25;
+
 struct PlannedCall {
   const nccl::Communicator& communicator;
   const nccl::Call& call;
@@ -27,11 +30,14 @@ struct PlannedCall {
   double steps_s = 0;  // of the plan's fixed time
 
   const nccl::Survey& facts() const { return communicator.facts(); }
-  // Returns into how many chunks a pipeline of so many hops divides its bytes: as few as possible, unless filling it by
-  // copies took more than half the time that the plan has for steps. `each`: transfers of one chunk.
-  int chunks(int hops, double each) const {
+  // Returns into how many chunks a pipeline of so many hops, some of them through NICs, divides its bytes: as few as
+  // possible, unless filling it took more than what the steps' latencies leave of the plan's time. `each`: transfers of
+  // one chunk.
+  int chunks(const StepGraph& graph, int hops, int network_hops, double each) const {
     const double most = std::max(1.0, std::floor(kGoodTransfers / each));
-    const double wanted = steps_s > 0 ? 2 * (hops - 1) * plan.transfer_s / steps_s : most;
+    const double latency_s = (hops - network_hops) * graph.inside_s + network_hops * graph.network_s;
+    const double fill_s = std::max(steps_s - latency_s, kLeastFill * steps_s);
+    const double wanted = fill_s > 0 ? (hops - 1) * plan.transfer_s / fill_s : most;
     return static_cast<int>(std::clamp(std::ceil(wanted), 1.0, most));
   }
 };

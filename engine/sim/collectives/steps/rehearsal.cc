@@ -9,7 +9,7 @@ namespace tandem::sim::steps {
 namespace {
 
 constexpr int kMostRehearsals = 8;
-constexpr double kClose = 1e-3;
+constexpr double kClose = 1e-3, kEqual = 1e-5;
 // Steps cost no more than this, as a multiple of the mechanism's constants; what a plan has beyond that, as where one
 // process issues the work of many GPUs, passes before the first.
 constexpr double kMostFactor = 4;
@@ -61,7 +61,7 @@ void fit_steps(StepGraph& graph, double seconds) {
   double tried = 1;
   for (int i = 0; i < kMostRehearsals && seconds - low_s > kClose * seconds && tried > low; ++i) {
     const double found_s = with(tried);
-    if (found_s <= seconds) {
+    if (found_s <= (1 + kEqual) * seconds) {
       low = tried;
       low_s = found_s;
     } else {

@@ -56,7 +56,7 @@ bool add_chain(const PlannedCall& call, const Lanes& lanes, StepGraph& graph) {
   const int hops = gpus - 1;
   const double each = double{1} * hops * lanes.count();
   if (each > kMostTransfers) return false;
-  const int chunks = call.chunks(hops, each);
+  const int chunks = call.chunks(graph, hops, lanes.domains() > 1 ? lanes.domains() : 0, each);
   Transfer transfer{.bytes = call.call.bytes / lanes.count() / chunks, .copy_s = call.plan.transfer_s / chunks};
   for (int lane = 0; lane < lanes.count(); ++lane) {
     const Ring ring = lanes.ring(lane);

@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kNoDomain = -1;
 constexpr int kTrees = 2;  // half of the channels each, so that every domain passes on what it receives only once
-constexpr double kNvlsChunk = 64 * 1024;
-constexpr double kMostRounds = 64;
 
 std::size_t index_of(int number) {
   return static_cast<std::size_t>(number);
@@ -165,20 +163,25 @@ std::vector<int> add_heads(int lane, int tree, const Lanes& lanes, Tree& into) {
 }
 
 // In every round all GPUs send their data to the switch, which adds it for the heads, and these send the sums to all of
-// them. `reduced` and `results`: by domain, the points at which a round has been added up, and has its results.
+// them, while the next round is read: thread blocks of their own do each. `reduced` and `results`: by domain, the
+// points at which a round has been added up, and has its results.
 class NvlsRounds {
  public:
   NvlsRounds(const PlannedCall& call, const Lanes& lanes, StepGraph& graph, int rounds)
-      : lanes_(lanes), graph_(graph), edges_(index_of(lanes.domains())), writes_(index_of(lanes.domains())) {
-    const double gpus = call.facts().machine.gpus;
+      : lanes_(lanes),
+        graph_(graph),
+        reading_(index_of(lanes.domains())),
+        writing_(reading_),
+        writes_(index_of(lanes.domains())) {
     const double bytes = call.call.bytes / rounds, copy_s = call.plan.transfer_s / rounds;
-    read_ = {.bytes = bytes, .copy_s = copy_s * gpus / (gpus + 1)};
-    write_ = {.bytes = bytes / gpus, .copy_s = copy_s / (gpus + 1)};
+    read_ = {.bytes = bytes, .copy_s = copy_s};
+    write_ = {.bytes = bytes / call.facts().machine.gpus, .copy_s = copy_s};
     for (int domain = 0; domain < lanes.domains(); ++domain) {
       const std::vector<int>& gpus_of = call.facts().domains[index_of(domain)];
       for (std::size_t i = 0; i < gpus_of.size(); ++i) {
         const Edge edge{.from = gpus_of[i], .to = gpus_of[(i + 1) % gpus_of.size()]};
-        edges_[index_of(domain)].push_back(graph.add_edge(edge));
+        reading_[index_of(domain)].push_back(graph.add_edge(edge));
+        writing_[index_of(domain)].push_back(graph.add_edge(edge));
       }
     }
   }
@@ -188,7 +191,7 @@ class NvlsRounds {
     for (int domain = 0; domain < lanes_.domains(); ++domain) {
       const int point = graph_.add({});
       const std::vector<std::vector<int>>& writes = writes_[index_of(domain)];
-      const std::vector<int>& edges = edges_[index_of(domain)];
+      const std::vector<int>& edges = reading_[index_of(domain)];
       for (std::size_t i = 0; i < edges.size(); ++i) {
         read_.edge = edges[i];
         const int read = graph_.add(read_);
@@ -203,7 +206,7 @@ class NvlsRounds {
   void add_writes(const std::vector<int>& results) {
     for (int domain = 0; domain < lanes_.domains(); ++domain) {
       std::vector<int>& writes = writes_[index_of(domain)].emplace_back();
-      for (const int edge : edges_[index_of(domain)]) {
+      for (const int edge : writing_[index_of(domain)]) {
         write_.edge = edge;
         writes.push_back(graph_.add(write_));
         graph_.after_arrived(writes.back(), results[index_of(domain)]);
@@ -215,7 +218,7 @@ class NvlsRounds {
   const Lanes& lanes_;
   StepGraph& graph_;
   Transfer read_{}, write_{};
-  std::vector<std::vector<int>> edges_;                // by domain and GPU
+  std::vector<std::vector<int>> reading_, writing_;    // edges, by domain and GPU
   std::vector<std::vector<std::vector<int>>> writes_;  // by domain, round and GPU
 };
 
@@ -264,10 +267,10 @@ class TreesBetween {
 // In a domain a tree is a chain that begins at the GPU at which a lane enters.
 bool add_trees(const PlannedCall& call, const Lanes& lanes, StepGraph& graph) {
   const nccl::Machine& machine = call.facts().machine;
-  const int hops = 2 * (machine.gpus - 1 + depth_of(machine.domains));
+  const int network_hops = 2 * depth_of(machine.domains), hops = 2 * (machine.gpus - 1) + network_hops;
   const double each = double{2} * kTrees * lanes.count() * (machine.total_gpus - 1);
   if (each > kMostTransfers) return false;
-  const int chunks = call.chunks(hops, each);
+  const int chunks = call.chunks(graph, hops, network_hops, each);
   const Transfer chunk{.bytes = call.call.bytes / (kTrees * lanes.count()) / chunks,
                        .copy_s = call.plan.transfer_s / chunks};
   for (int lane = 0; lane < lanes.count(); ++lane) {
@@ -290,12 +293,10 @@ bool add_trees(const PlannedCall& call, const Lanes& lanes, StepGraph& graph) {
 
 bool add_nvls(const PlannedCall& call, const Lanes& lanes, StepGraph& graph) {
   const nccl::Machine& machine = call.facts().machine;
-  const nccl::Graphs& graphs = call.communicator.graphs();
   const double each = double{2} * machine.total_gpus + double{2} * kTrees * lanes.count() * (machine.domains - 1);
   if (each > kMostTransfers) return false;
-  const double round = double{1} * graphs.nvls.channels * graphs.nvls_thread_blocks * kNvlsChunk;
-  int rounds = static_cast<int>(std::clamp(std::ceil(call.call.bytes / round), 1.0, kMostRounds));
-  if (machine.domains > 1) rounds = std::max(rounds, call.chunks(2 * depth_of(machine.domains) + 2, each));
+  const int network_hops = 2 * depth_of(machine.domains);
+  const int rounds = call.chunks(graph, 2 + network_hops, network_hops, each);
   NvlsRounds inside(call, lanes, graph, rounds);
   TreesBetween between(call, lanes, graph, rounds);
   for (int i = 0; i < rounds; ++i) inside.add_writes(between.add_round(inside.add_reads()));
