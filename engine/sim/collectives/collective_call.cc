@@ -88,6 +88,7 @@ void CollectiveCall::start(const SimStream& last) {
   auto self = shared_from_this();
   const auto begin = [self] {
     guarded(self->run_.scheduler(), [&] { simulate(self->run_, *self, [self] { self->end(); }); });
+    self->steps_.reset();  // which keep themselves until the end, and know this call now
   };
   if (last_arrival_s_ <= Simulation::now_s()) return begin();
   run_.simulation().at(last_arrival_s_, begin);
@@ -103,7 +104,6 @@ void CollectiveCall::end() {
   if (run_.carries_values()) apply_effects(spec_, outputs(), inputs());
   outputs_.clear();
   inputs_.clear();
-  steps_.reset();
   for (Arrival& arrival : arrivals_) {
     arrival.record.algorithm = algorithm_;
     if (arrival.stream->thread() == nullptr) add_record(arrival);

@@ -51,7 +51,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   // Names what executes the call, for its records.
   void set_algorithm(Name algorithm) { algorithm_ = algorithm; }
 
-  // What executes the steps of the call, some of which its ranks may do before all have come; null: it has none.
+  // What executes the steps that ranks may do before all have come, until then; null: there are none.
   const std::shared_ptr<steps::StepPlayer>& steps() const { return steps_; }
 
   const CollectiveGroup& group() const { return group_; }

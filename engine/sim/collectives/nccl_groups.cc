@@ -16,6 +16,7 @@ namespace tandem::sim {
 namespace {
 
 constexpr std::size_t kMostKeptFlows = 1 << 18;  // in plans, about 20 MB
+constexpr std::size_t kStepsOfAFlow = 8;         // steps count less, because making them anew takes long
 constexpr double kSmallBytes = 64 * nccl::kMiB;  // below, a network's latency decides
 
 // Returns whether the call would go another way, or take another time, with these communicators.
@@ -103,7 +104,7 @@ std::string NcclGroups::start(SimRun& run, const CollectiveCall& call, Simulatio
   const auto plan = plan_of(run, group, call);
   was_used_ = has_calls_ = group.was_called = true;
   crosses_machines_ |= group.communicator->facts().machine.domains > 1;
-  if (const auto& steps = call.steps()) {
+  if (const auto steps = call.steps()) {
     steps->finish_with(std::move(then));
     return plan->algorithm;
   }
@@ -145,7 +146,7 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   auto made = std::make_shared<Playable>(playable(run, call, group, plan, key));
   if (plays_steps) {
     made->steps = steps_of(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
-    if (made->steps) kept_flows_ += made->steps->graph->transfers().size();
+    if (made->steps) kept_flows_ += made->steps->graph->transfers().size() / kStepsOfAFlow;
   }
   if (kept_flows_ > kMostKeptFlows) {
     for (auto& [known, other] : groups_) other->plans.clear();

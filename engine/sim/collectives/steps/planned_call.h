@@ -14,8 +14,10 @@ inline constexpr int kSlots = 8;  // chunks on their way over an edge: NCCL_STEP
 inline constexpr int kSlotsOfLargeChunks =
     2;  // of half the buffer each: ALLREDUCE_CHUNKSTEPS, src/include/collectives.h
 
-// A graph has no more than this many transfers, if chunks can be joined; and never more than the second.
+// A graph has no more than this many transfers, if chunks can be joined, or those of several loops of a ring; and never
+// more than the last.
 inline constexpr double kGoodTransfers = 1 << 19;
+inline constexpr double kGoodTransfersOfLoops = 1 << 16;
 inline constexpr double kMostTransfers = 1 << 21;
 
 // The share of the plan's time for steps that filling a pipeline may take, however long the steps' latencies are.

@@ -17,7 +17,7 @@ double loops_of(const PlannedCall& call, double transfers) {
   if (call.choice.protocol != nccl::Protocol::simple) return 1;
   const double part = call.call.bytes / call.facts().machine.total_gpus;
   const double loops = std::ceil(part / (call.communicator.graphs().thread_blocks * kRingChunk));
-  return std::clamp(loops, 1.0, std::max(1.0, std::floor(kGoodTransfers / transfers)));
+  return std::clamp(loops, 1.0, std::max(1.0, std::floor(kGoodTransfersOfLoops / transfers)));
 }
 
 }  // namespace
