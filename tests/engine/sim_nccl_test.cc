@@ -166,14 +166,6 @@ TEST(NcclInSim, ValuesDoNotDependOnTheModel) {
   });
 }
 
-TEST(NcclInSim, MessagesAreTheRingOfBefore) {
-  EngineOptions options = nccl_options("dgx-a100", 1, 4);
-  options.collectives = CollectiveFidelity::message;
-  const Timeline timeline = nccl_all_reduce(options, 4, 1 << 20);
-  EXPECT_EQ(nccl_record(timeline).algorithm, "");
-  EXPECT_EQ(timeline.settings.count("nccl"), 0U);
-}
-
 TEST(NcclInSim, WarnsOfANetworkWhoseSoftwareIsNotKnown) {
   const Timeline small = nccl_all_reduce(nccl_options("gcp-a3-high", 2, 8), 8, 1 << 10);
   ASSERT_FALSE(small.notes.empty());

@@ -59,6 +59,9 @@ void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double i
       guarded(run_.scheduler(), [&] { miss_deadline(rank, seconds); });
     });
   }
+  if (arrived_ == 0 || steps_) {
+    guarded(run_.scheduler(), [&] { steps_ = run_.nccl().begin_part(run_, *this, rank, arrival_s, steps_); });
+  }
   if (++arrived_ == arrivals_.size()) return start(stream);
   stream.begin_wait();
 }
@@ -85,6 +88,7 @@ void CollectiveCall::start(const SimStream& last) {
   auto self = shared_from_this();
   const auto begin = [self] {
     guarded(self->run_.scheduler(), [&] { simulate(self->run_, *self, [self] { self->end(); }); });
+    self->steps_.reset();  // which keep themselves until the end, and know this call now
   };
   if (last_arrival_s_ <= Simulation::now_s()) return begin();
   run_.simulation().at(last_arrival_s_, begin);

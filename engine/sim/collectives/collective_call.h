@@ -4,8 +4,8 @@
 //   state       entered by                                     what happens
 //   issued      CollectiveGroup::next_call(), by its first     each caller joins and hands over its tensors
 //               caller
-//   gathering   arrive() of a rank, when its stream has come   the rank's record starts; its timeout runs
-//               to the call
+//   gathering   arrive() of a rank, when its stream has come   the rank's record starts; its timeout runs; where steps
+//               to the call                                    are simulated, it begins to send
 //   executing   the last arrive(), at the latest date at       simulate() occupies the devices and the network
 //               which a host has issued its part
 //   ended       the end of simulate()                          values move, the records end, the streams continue
@@ -29,6 +29,10 @@ namespace tandem::sim {
 class CollectiveGroup;
 class SimRun;
 
+namespace steps {
+class StepPlayer;
+}
+
 class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
  public:
   // `first_caller` is the one that makes the call first; see CollectiveGroup::Callers.
@@ -46,6 +50,9 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
 
   // Names what executes the call, for its records.
   void set_algorithm(Name algorithm) { algorithm_ = algorithm; }
+
+  // What executes the steps that ranks may do before all have come, until then; null: there are none.
+  const std::shared_ptr<steps::StepPlayer>& steps() const { return steps_; }
 
   const CollectiveGroup& group() const { return group_; }
   const CollectiveSpec& spec() const { return spec_; }
@@ -86,6 +93,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   std::size_t arrived_ = 0;
   double last_arrival_s_ = 0;
   const Cores::Node* finisher_ = nullptr;  // of the last rank to arrive, whose thread ends the call
+  std::shared_ptr<steps::StepPlayer> steps_;
   Name algorithm_;
   CallDeadline deadline_;
   std::vector<Tensor> outputs_;

@@ -152,7 +152,7 @@ void simulate(SimRun& run, CollectiveCall& call, Simulation::Then then) {
   const CollectiveGroup& group = call.group();
   const int devices = static_cast<int>(group.devices().size());
   const CollectiveKind kind = call.spec().kind;
-  if (run.nccl().executes(group) && run.fidelity() == CollectiveFidelity::fluid) {
+  if (run.nccl().executes(group)) {
     call.set_algorithm(run.nccl().start(run, call, std::move(then)));
     return;
   }

@@ -1,7 +1,8 @@
 // Models how long a collective takes and what it occupies meanwhile. The first row that fits decides:
 //
-//   GPUs of a known architecture, fluid        NCCL (nccl/): a fixed time and the flows of its channels; where measured
-//                                              times say something about the call, multiplied so that it takes them
+//   GPUs of a known architecture               NCCL (nccl/): a fixed time and the flows of its channels or, with
+//                                              `message`, their steps (steps/); where measured times say something
+//                                              about the call, multiplied so that it takes them
 //   measured on as many devices and nodes,     the measured time (engine/collective_fit.h)
 //   or on others that say something about them
 //   send and receive                           a copy between the two devices

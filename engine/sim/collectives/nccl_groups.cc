@@ -8,12 +8,15 @@
 
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/measured_times.h"
+#include "engine/sim/collectives/steps/step_planner.h"
+#include "engine/sim/collectives/steps/step_player.h"
 #include "engine/sim/sim_run.h"
 
 namespace tandem::sim {
 namespace {
 
 constexpr std::size_t kMostKeptFlows = 1 << 18;  // in plans, about 20 MB
+constexpr std::size_t kStepsOfAFlow = 8;         // steps count less, because making them anew takes long
 constexpr double kSmallBytes = 64 * nccl::kMiB;  // below, a network's latency decides
 
 // Returns whether the call would go another way, or take another time, with these communicators.
@@ -83,11 +86,28 @@ bool NcclGroups::executes(const CollectiveGroup& group) {
   return group_of(group).executes;
 }
 
+std::shared_ptr<steps::StepPlayer> NcclGroups::begin_part(SimRun& run, const CollectiveCall& call, int rank,
+                                                          double date_s, std::shared_ptr<steps::StepPlayer> begun) {
+  if (!executes(call.group()) || run.fidelity() != CollectiveFidelity::message) return nullptr;
+  Group& group = group_of(call.group());
+  if (!begun) {
+    const auto plan = plan_of(run, group, call);
+    if (!plan->steps) return nullptr;
+    begun = std::make_shared<steps::StepPlayer>(run.simulation(), run.network(), plan->steps);
+  }
+  begun->come(group.positions[static_cast<std::size_t>(rank)], date_s);
+  return begun;
+}
+
 std::string NcclGroups::start(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
   Group& group = group_of(call.group());
   const auto plan = plan_of(run, group, call);
   was_used_ = has_calls_ = group.was_called = true;
   crosses_machines_ |= group.communicator->facts().machine.domains > 1;
+  if (const auto steps = call.steps()) {
+    steps->finish_with(std::move(then));
+    return plan->algorithm;
+  }
   run.simulation().at(Simulation::now_s() + plan->fixed_s, [&run, plan, then = std::move(then)] {
     guarded(run.scheduler(), [&] { play(run, *plan, then); });
   });
@@ -95,6 +115,7 @@ std::string NcclGroups::start(SimRun& run, const CollectiveCall& call, Simulatio
 }
 
 std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Group& group, const CollectiveCall& call) {
+  const bool plays_steps = run.fidelity() == CollectiveFidelity::message;  // asked even if the plan is known
   const CollectiveSpec& spec = call.spec();
   const int root = has_root(spec.kind) ? group.positions[static_cast<std::size_t>(spec.root)] : 0;
   const bool reduces = size_of(spec.dtype) > 1;  // NVLS knows no type of one byte
@@ -122,7 +143,11 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   nccl::Plan plan = communicator.plan({spec.kind, call.bytes(), reduces}, root, flows);
   if (!without_.empty()) see_variables(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
   fit_to_measured(run, group, call, reduces, plan);
-  auto made = std::make_shared<const Playable>(playable(run, call, group, plan, key));
+  auto made = std::make_shared<Playable>(playable(run, call, group, plan, key));
+  if (plays_steps) {
+    made->steps = steps_of(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
+    if (made->steps) kept_flows_ += made->steps->graph->transfers().size() / kStepsOfAFlow;
+  }
   if (kept_flows_ > kMostKeptFlows) {
     for (auto& [known, other] : groups_) other->plans.clear();
     kept_flows_ = 0;
@@ -272,6 +297,26 @@ NcclGroups::Playable NcclGroups::playable(SimRun& run, const CollectiveCall& cal
   return made;
 }
 
+std::shared_ptr<const steps::PlacedGraph> NcclGroups::steps_of(SimRun& run, const Group& group, const nccl::Call& call,
+                                                               int root, const nccl::Plan& plan) {
+  steps::StepPlan planned = steps::plan_steps(*group.communicator, call, root, plan);
+  if (!planned.problem.empty()) {
+    run.notes().add(fmt::format("collectives: message: {} of {} GPUs was simulated as with fluid, because {}",
+                                name_of(call.kind), group.gpus.size(), planned.problem));
+  }
+  if (!planned.graph) return nullptr;
+  auto placed = std::make_shared<steps::PlacedGraph>();
+  for (const steps::Edge& edge : planned.graph->edges()) {
+    const symmetry::Via via{.from = group.gpus[static_cast<std::size_t>(edge.from)],
+                            .to = group.gpus[static_cast<std::size_t>(edge.to)],
+                            .from_nic = edge.from_nic,
+                            .to_nic = edge.to_nic};
+    placed->ways.push_back({{via.from, via.to}, route(run, via)});
+  }
+  placed->graph = std::move(planned.graph);
+  return placed;
+}
+
 // Flows of one form and equal colours are between the same ends, whatever their bytes.
 symmetry::CallFlows NcclGroups::class_flows(SimRun& run, const CollectiveCall& call, Group& group,
                                             const nccl::Plan& plan, const Key& key) {
@@ -291,14 +336,15 @@ symmetry::CallFlows NcclGroups::class_flows(SimRun& run, const CollectiveCall& c
   const auto [known, is_new] = group.forms.try_emplace(std::move(form));
   symmetry::CallFlows& flows = known->second;
   if (is_new) {
-    const auto& [kind, bytes, root, reduces] = key;
-    const nccl::Plan whole = group.communicator->plan({kind, bytes, reduces}, root);
+    const nccl::Call same{std::get<0>(key), std::get<1>(key), std::get<3>(key)};
+    const int root = std::get<2>(key);
+    const nccl::Plan whole = group.communicator->plan(same, root);
     const auto planned = [&](std::span<const SimDevice* const> devices) {
       std::vector<NodeIndex> gpus;
       for (const int rank : call.group().ring_order()) {
         gpus.push_back(devices[static_cast<std::size_t>(rank)]->node());
       }
-      nccl::Plan its = gpus == group.gpus ? whole : communicators_.of(gpus).plan({kind, bytes, reduces}, root);
+      nccl::Plan its = gpus == group.gpus ? whole : communicators_.of(gpus).plan(same, root);
       const bool is_equal =
           its.algorithm == whole.algorithm && its.fixed_s == whole.fixed_s && its.transfer_s == whole.transfer_s;
       its.transfer_s = plan.transfer_s;  // as measured

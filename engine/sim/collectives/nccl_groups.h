@@ -20,6 +20,11 @@
 
 namespace tandem::sim {
 
+namespace steps {
+struct PlacedGraph;
+class StepPlayer;
+}  // namespace steps
+
 class NcclGroups {
  public:
   // `variables`: EngineOptions::nccl, with which the communicators were made. All arguments must outlive it.
@@ -33,8 +38,13 @@ class NcclGroups {
   // of its own.
   bool executes(const CollectiveGroup& group);
 
-  // Starts the call and returns what NCCL has chosen for it. Throws InputError where NCCL's variables leave no choice,
-  // and tandem::Error where two GPUs have no path.
+  // Lets a rank begin with its part of a call at this date, which is not past, even if others have yet to come: with
+  // `message`. Returns what executes the call, to be passed in for its other ranks; null if it begins when all have
+  // come. Throws what start() does.
+  std::shared_ptr<steps::StepPlayer> begin_part(SimRun& run, const CollectiveCall& call, int rank, double date_s,
+                                                std::shared_ptr<steps::StepPlayer> begun);
+  // Starts the call, of which all ranks have come, and returns what NCCL has chosen for it. Throws InputError where
+  // NCCL's variables leave no choice, and tandem::Error where two GPUs have no path.
   std::string start(SimRun& run, const CollectiveCall& call, Simulation::Then then);
 
   bool was_used() const { return was_used_; }
@@ -52,6 +62,7 @@ class NcclGroups {
     double transfer_s = 0;
     std::vector<Network::Flow> flows;  // none where workers represent others
     symmetry::CallFlows class_flows{};
+    std::shared_ptr<const steps::PlacedGraph> steps{};  // null: the flows
     bool has_flows() const { return !flows.empty() || class_flows.source >= 0; }
   };
   struct Group;
@@ -68,6 +79,9 @@ class NcclGroups {
   void fit_to_measured(SimRun& run, Group& group, const CollectiveCall& call, bool reduces, nccl::Plan& plan);
   std::shared_ptr<const Playable> plan_of(SimRun& run, Group& group, const CollectiveCall& call);
   Playable playable(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan, const Key& key);
+  // Returns null, with a note that says why, where the steps of a call cannot be simulated.
+  std::shared_ptr<const steps::PlacedGraph> steps_of(SimRun& run, const Group& group, const nccl::Call& call, int root,
+                                                     const nccl::Plan& plan);
   // Needs a plan whose flows include all kinds.
   symmetry::CallFlows class_flows(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan,
                                   const Key& key);

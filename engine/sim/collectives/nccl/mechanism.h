@@ -26,6 +26,14 @@ class Mechanism {
   // The time of one send and its receive. `over_network`: between domains.
   Duration send_receive(double bytes, bool over_network) const;
 
+  // What a call takes before its first step, and what a step costs beside its copy, inside a domain and between two.
+  struct Latencies {
+    double launch_us = 0;
+    double inside_us = 0;
+    double network_us = 0;
+  };
+  Latencies latencies(Choice choice) const;
+
  private:
   struct Steps {
     int inside = 0;

@@ -45,6 +45,9 @@ class Communicator {
 
   // `root` is a position, for calls that have a root.
   Plan plan(const Call& call, int root = 0, Flows flows = Flows::all) const;
+  // What plan() plans for a collective that is not made of sends and receives, and the model of its steps.
+  Choice choose(const Call& call) const { return table_.choose(call); }
+  const Mechanism& mechanism() const { return mechanism_; }
   const Graphs& graphs() const { return graphs_; }
   const Survey& facts() const { return survey_; }
 

@@ -1,0 +1,82 @@
+#include "engine/sim/collectives/steps/lanes.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tandem::sim::steps {
+namespace {
+
+constexpr int kMostLanes = 64;
+
+std::size_t nth(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+}  // namespace
+
+Lanes::Lanes(const nccl::Communicator& communicator, const nccl::Plan& plan) : communicator_(communicator) {
+  const nccl::Survey& facts = communicator.facts();
+  std::vector<int> domain_of(nth(facts.machine.total_gpus));
+  for (std::size_t domain = 0; domain < facts.domains.size(); ++domain) {
+    for (const int gpu : facts.domains[domain]) domain_of[nth(gpu)] = static_cast<int>(domain);
+  }
+  hops_.resize(facts.domains.size());
+  for (const nccl::Flow& flow : plan.flows) {
+    const int from = domain_of[nth(flow.from)];
+    if (from != domain_of[nth(flow.to)]) hops_[nth(from)].push_back(flow);
+  }
+  const auto lacks_hop = [](const auto& hops) { return hops.empty(); };
+  if (hops_.size() > 1 && std::ranges::any_of(hops_, lacks_hop)) return;
+  std::size_t most_hops = 1;
+  for (const auto& hops : hops_) most_hops = std::max(most_hops, hops.size());
+  const int orders = std::max(1, static_cast<int>(communicator.graphs().orders.size()));
+  const int ports = static_cast<int>(most_hops);
+  count_ = std::lcm(orders, ports);
+  if (count_ > kMostLanes) count_ = std::max(orders, ports);
+  for (int domain = 0; domain < static_cast<int>(facts.domains.size()); ++domain) {
+    std::vector<std::vector<int>>& chains = chains_.emplace_back();
+    for (int lane = 0; lane < count_; ++lane) chains.push_back(chain_of(lane, domain));
+  }
+}
+
+// Through a switch, a lane begins at the GPU at which it enters; in a mesh it follows an order.
+std::vector<int> Lanes::chain_of(int lane, int domain) const {
+  const nccl::Survey& facts = communicator_.facts();
+  const std::vector<nccl::Order>& orders = communicator_.graphs().orders;
+  const std::vector<int>& gpus = facts.domains[nth(domain)];
+  std::vector<int> chain = gpus;
+  if (!orders.empty() && static_cast<int>(gpus.size()) == facts.machine.gpus) {
+    const nccl::Order& order = orders[nth(lane) % orders.size()];
+    for (std::size_t i = 0; i < gpus.size(); ++i) chain[i] = gpus[nth(order[i])];
+    return chain;
+  }
+  const int domains = static_cast<int>(facts.domains.size());
+  if (facts.machine.intra != nccl::Intra::nvswitch || domains == 1) return chain;
+  const Edge entry = between(lane, (domain + domains - 1) % domains, domain);
+  std::rotate(chain.begin(), std::ranges::find(chain, entry.to), chain.end());
+  return chain;
+}
+
+Edge Lanes::between(int lane, int from, int to) const {
+  const int all = static_cast<int>(hops_.size());
+  const auto of_lane = [&](int domain) -> const nccl::Flow& { return hops(domain)[nth(lane) % hops(domain).size()]; };
+  const nccl::Flow& out = of_lane(from);
+  const nccl::Flow& in = of_lane((to + all - 1) % all);
+  return {.from = out.from, .to = in.to, .from_nic = out.from_nic, .to_nic = in.to_nic, .crosses_network = true};
+}
+
+Ring Lanes::ring(int lane) const {
+  Ring ring;
+  for (int domain = 0; domain < domains(); ++domain) {
+    const std::vector<int>& gpus = chain(lane, domain);
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      ring.gpus.push_back(gpus[i]);
+      const bool leaves = domains() > 1 && i + 1 == gpus.size();
+      ring.edges.push_back(leaves ? between(lane, domain, (domain + 1) % domains())
+                                  : Edge{.from = gpus[i], .to = gpus[(i + 1) % gpus.size()]});
+    }
+  }
+  return ring;
+}
+
+}  // namespace tandem::sim::steps

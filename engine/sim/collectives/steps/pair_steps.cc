@@ -1,0 +1,101 @@
+// Grouped sends and receives: every GPU sends a part to every other one.
+#include <algorithm>
+#include <vector>
+
+#include "engine/sim/collectives/steps/planned_call.h"
+
+namespace tandem::sim::steps {
+namespace {
+
+std::size_t placed(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+class Pairs {
+ public:
+  Pairs(const PlannedCall& call, StepGraph& graph) : call_(call), facts_(call.facts()), graph_(graph) {}
+
+  // Through a switch a GPU sends to one peer after the other; in a mesh, whose links lead to one peer each, to all at
+  // the same time. Beside that it sends to the other domains, one GPU after the other.
+  void add() {
+    const nccl::Machine& machine = facts_.machine;
+    const double part = call_.call.bytes / machine.total_gpus;
+    for (std::size_t domain = 0; domain < facts_.domains.size(); ++domain) {
+      const int size = static_cast<int>(facts_.domains[domain].size());
+      for (int i = 0; i < size; ++i) {
+        const bool at_once = machine.intra == nccl::Intra::nvlink_mesh;
+        int last = -1;
+        for (int step = 1; step < size; ++step) {
+          const double copy_s = call_.plan.transfer_s / (at_once ? 1 : size - 1);
+          last = send(inside(domain, i, (i + step) % size), part, copy_s, at_once ? -1 : last);
+        }
+        send_to_others(domain, i, part);
+      }
+    }
+  }
+
+ private:
+  void send_to_others(std::size_t domain, int i, double part) {
+    const std::size_t domains = facts_.domains.size();
+    const int peers = facts_.machine.total_gpus - static_cast<int>(facts_.domains[domain].size());
+    int last = -1;
+    for (std::size_t further = 1; further < domains; ++further) {
+      const std::size_t to = (domain + further) % domains;
+      const int size = static_cast<int>(facts_.domains[to].size());
+      for (int step = 0; step < size; ++step) {
+        const int peer = (i + step) % size;
+        last = send(between(domain, peer, to, peer, i), part, call_.plan.transfer_s / peers, last);
+      }
+    }
+  }
+
+  int send(const Edge& edge, double bytes, double copy_s, int earlier) {
+    const int added = graph_.add({.edge = graph_.add_edge(edge), .bytes = bytes, .copy_s = copy_s});
+    if (earlier >= 0) graph_.after_sent(added, earlier);
+    return added;
+  }
+
+  Edge inside(std::size_t domain, int from, int to) const {
+    return {.from = facts_.domains[domain][placed(from)], .to = facts_.domains[domain][placed(to)]};
+  }
+
+  // NCCL hands what goes to a GPU of another domain to the GPU whose NIC is at the same place as that one's (PXN), so
+  // the bytes take the NIC `port` on both sides.
+  Edge between(std::size_t domain, int port, std::size_t to, int peer, int sender) const {
+    Edge edge{.from = facts_.domains[domain][placed(sender)],
+              .to = facts_.domains[to][placed(peer)],
+              .crosses_network = true};
+    if (facts_.ports.empty()) return edge;
+    const nccl::Port& out = port_of(domain, port);
+    const nccl::Port& in = port_of(to, peer);
+    edge.from = out.gpu;
+    edge.from_nic = out.nic;
+    edge.to = in.gpu;
+    edge.to_nic = in.nic;
+    return edge;
+  }
+
+  // The NIC that is nearest to the GPU at this place, or one that is as good.
+  const nccl::Port& port_of(std::size_t domain, int place) const {
+    const std::vector<int>& gpus = facts_.domains[domain];
+    const std::vector<nccl::Port>& ports = facts_.ports[domain];
+    const int gpu = gpus[placed(place) % gpus.size()];
+    const auto own = std::ranges::find(ports, gpu, &nccl::Port::gpu);
+    return own != ports.end() ? *own : ports[placed(place) * ports.size() / gpus.size() % ports.size()];
+  }
+
+  const PlannedCall& call_;
+  const nccl::Survey& facts_;
+  StepGraph& graph_;
+};
+
+}  // namespace
+
+bool add_pairs(const PlannedCall& call, StepGraph& graph) {
+  const double gpus = call.facts().machine.total_gpus;
+  if (gpus * (gpus - 1) > kMostTransfers) return false;
+  Pairs(call, graph).add();
+  return true;
+}
+
+}  // namespace tandem::sim::steps
