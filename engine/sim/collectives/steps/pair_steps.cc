@@ -29,13 +29,14 @@ class Pairs {
           const double copy_s = call_.plan.transfer_s / (at_once ? 1 : size - 1);
           last = send(inside(domain, i, (i + step) % size), part, copy_s, at_once ? -1 : last);
         }
-        send_to_others(domain, i, part);
+        const int nics = nics_of_gpu(domain);
+        for (int nic = 0; nic < nics; ++nic) send_to_others(domain, i, part / nics, nic);
       }
     }
   }
 
  private:
-  void send_to_others(std::size_t domain, int i, double part) {
+  void send_to_others(std::size_t domain, int i, double part, int nic) {
     const std::size_t domains = facts_.domains.size();
     const int peers = facts_.machine.total_gpus - static_cast<int>(facts_.domains[domain].size());
     int last = -1;
@@ -44,7 +45,7 @@ class Pairs {
       const int size = static_cast<int>(facts_.domains[to].size());
       for (int step = 0; step < size; ++step) {
         const int peer = (i + step) % size;
-        last = send(between(domain, peer, to, peer, i), part, call_.plan.transfer_s / peers, last);
+        last = send(between(domain, to, peer, i, nic), part, call_.plan.transfer_s / peers, last);
       }
     }
   }
@@ -61,13 +62,13 @@ class Pairs {
 
   // NCCL hands what goes to a GPU of another domain to the GPU whose NIC is at the same place as that one's (PXN), so
   // the bytes take the NIC `port` on both sides.
-  Edge between(std::size_t domain, int port, std::size_t to, int peer, int sender) const {
+  Edge between(std::size_t domain, std::size_t to, int peer, int sender, int nic) const {
     Edge edge{.from = facts_.domains[domain][placed(sender)],
               .to = facts_.domains[to][placed(peer)],
               .crosses_network = true};
     if (facts_.ports.empty()) return edge;
-    const nccl::Port& out = port_of(domain, port);
-    const nccl::Port& in = port_of(to, peer);
+    const nccl::Port& out = port_of(domain, peer, nic);
+    const nccl::Port& in = port_of(to, peer, nic);
     edge.from = out.gpu;
     edge.from_nic = out.nic;
     edge.to = in.gpu;
@@ -75,11 +76,21 @@ class Pairs {
     return edge;
   }
 
-  // The NIC that is nearest to the GPU at this place, or one that is as good.
-  const nccl::Port& port_of(std::size_t domain, int place) const {
+  // Where a domain has several NICs for each GPU, a part goes through as many.
+  int nics_of_gpu(std::size_t domain) const {
+    if (facts_.ports.empty()) return 1;
+    return std::max(1, static_cast<int>(facts_.ports[domain].size() / facts_.domains[domain].size()));
+  }
+
+  // The nic-th of those that are nearest to the GPU at this place, or one that is as good.
+  const nccl::Port& port_of(std::size_t domain, int place, int nic) const {
     const std::vector<int>& gpus = facts_.domains[domain];
     const std::vector<nccl::Port>& ports = facts_.ports[domain];
     const int gpu = gpus[placed(place) % gpus.size()];
+    int left = nic;
+    for (const nccl::Port& port : ports) {
+      if (port.gpu == gpu && left-- == 0) return port;
+    }
     const auto own = std::ranges::find(ports, gpu, &nccl::Port::gpu);
     return own != ports.end() ? *own : ports[placed(place) * ports.size() / gpus.size() % ports.size()];
   }
