@@ -39,7 +39,7 @@ Lanes::Lanes(const nccl::Communicator& communicator, const nccl::Plan& plan) : c
   }
 }
 
-// Through a switch, a lane begins at the GPU at which it enters; in a mesh it follows an order.
+// In a mesh a lane follows an order; else it begins at the GPU at which it enters.
 std::vector<int> Lanes::chain_of(int lane, int domain) const {
   const nccl::Survey& facts = communicator_.facts();
   const std::vector<nccl::Order>& orders = communicator_.graphs().orders;
@@ -51,9 +51,10 @@ std::vector<int> Lanes::chain_of(int lane, int domain) const {
     return chain;
   }
   const int domains = static_cast<int>(facts.domains.size());
-  if (facts.machine.intra != nccl::Intra::nvswitch || domains == 1) return chain;
+  if (domains == 1) return chain;
   const Edge entry = between(lane, (domain + domains - 1) % domains, domain);
-  std::rotate(chain.begin(), std::ranges::find(chain, entry.to), chain.end());
+  const auto first = std::ranges::find(chain, entry.to);
+  if (first != chain.end()) std::rotate(chain.begin(), first, chain.end());
   return chain;
 }
 
