@@ -88,11 +88,15 @@ int run(RunFlags flags) {
     std::cerr << unread_nccl_variables(process_environment(), scenario.engine.nccl);
   }
   add_expectation(result.report, of_file, flags.changes, flags.run);
+  write_traces(result.timeline, flags.trace);
   if (flags.assumptions) {
     const Phase phase("assumptions of " + scenario.name);
     result.report.assumptions = assumptions_of(scenario, result);
+    if (result.report.assumptions.empty())
+      result.report.notes.emplace_back(result.report.deterministic
+                                           ? "no assumed figure of the machine moves the step by 0.1 %"
+                                           : "--assumptions has no effect: the run is measured");
   }
-  write_traces(result.timeline, flags.trace);
   const auto with_values = [&](nlohmann::ordered_json document) {
     if (const ScenarioValues values = scenario_values(of_file); !values.empty()) document[kScenarioValues] = values;
     return document;
@@ -154,8 +158,10 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1 << 30))
       ->excludes(trace);
   command->add_flag("--all", flags->all, "Show every collective, however many there are");
-  command->add_flag("--assumptions", flags->assumptions,
-                    "Of a simulation: which assumed figures of the machine move the step most, and by how much");
+  command
+      ->add_flag("--assumptions", flags->assumptions,
+                 "Of a simulation: which assumed figures of the machine move the step most, and by how much")
+      ->excludes(command->get_option("--explore"));
   CLI::Option* details = command->add_flag(
       "--details", flags->details, "With --json: also what pictures need, so that `report` writes the same page");
   add_common_options(*command, flags->common);

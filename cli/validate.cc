@@ -52,10 +52,12 @@ void write_bands(const ValidateFlags& flags, KnownErrors known, const Validation
                        .path = "",
                        .message = "has no published measurement that counts, so that no error band follows from it"}});
   }
-  const bool is_training = !validation.training.empty(), is_collectives = !validation.points.empty();
+  const auto has_such = [&](bool is_collectives) {
+    return std::ranges::any_of(
+        groups, [&](const GroupErrors& one) { return is_of_collectives(one.of.group) == is_collectives; });
+  };
   std::erase_if(known.published, [&](const GroupErrors& one) {
-    return one.figures == figures_of(flags.protocol) &&
-           (is_of_collectives(one.of.group) ? is_collectives : is_training);
+    return one.figures == figures_of(flags.protocol) && has_such(is_of_collectives(one.of.group));
   });
   known.published.insert(known.published.end(), groups.begin(), groups.end());
   std::ranges::stable_sort(known.published, {}, [](const GroupErrors& one) { return std::pair(one.figures, one.of); });

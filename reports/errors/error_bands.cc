@@ -13,9 +13,7 @@ ErrorBand calibrated_band(bool is_short_of_cores) {
   const auto& all = known_errors().calibrated;
   const auto found = std::ranges::find(all, is_short_of_cores, &CalibratedErrors::is_short_of_cores);
   if (found == all.end()) return {.intervals = {}, .basis = "no prediction on a calibrated machine was compared"};
-  // The percentile is of |predicted / measured - 1|.
-  const ErrorInterval errors{.level = kWideLevel, .low = -found->p95, .high = found->p95};
-  return {.intervals = {errors.of_predicted()},
+  return {.intervals = {interval_of_error(found->p95)},
           .basis = fmt::format("{} comparisons on a calibrated machine, with {} CPU devices than cores",
                                found->launches, is_short_of_cores ? "more" : "no more")};
 }

@@ -6,7 +6,12 @@
 
 namespace tandem {
 
+ErrorInterval interval_of_error(double error, double level) {
+  return ErrorInterval{.level = level, .low = -error, .high = error}.of_predicted();
+}
+
 std::string interval_text(const ErrorInterval& interval) {
+  if (interval.high >= ErrorInterval::kNoLimit) return fmt::format("{:+.0f} % and more", interval.low * 100);
   return fmt::format("{:+.0f}..{:+.0f} %", interval.low * 100, interval.high * 100);
 }
 

@@ -57,6 +57,9 @@ std::vector<ErrorInterval> intervals_from_json(const JsonField& field) {
     const JsonField level = item.required("level");
     intervals.push_back(
         {.level = level.number(), .low = item.required("low").number(), .high = item.required("high").number()});
+    const ErrorInterval& read = intervals.back();
+    if (level.present() && (read.low <= -1 || read.low > read.high))
+      level.error("needs a 'low' above -1 and a 'high' that is no less");
     if (level.present() && (intervals.back().level <= 0 || intervals.back().level >= 1))
       level.error("must be between 0 and 1");
   }

@@ -72,12 +72,11 @@ CriticalPath read_critical_path(const JsonField& map) {
           .ends_on = map.required("ends_on").text()};
 }
 
-// Earlier versions wrote a number, which held below and above, or null.
+// Earlier versions wrote a number, the error of predictions, or null.
 ErrorBand read_band(const JsonField& intervals, const JsonField& basis) {
   ErrorBand band{.intervals = {}, .basis = basis.text()};
   if (intervals.is_number()) {
-    const double relative = intervals.number();
-    band.intervals = {{.level = kWideLevel, .low = -relative, .high = relative}};
+    band.intervals = {interval_of_error(intervals.number())};
   } else if (!intervals.is_null()) {
     band.intervals = intervals_from_json(intervals);
   }

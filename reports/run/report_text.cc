@@ -277,10 +277,11 @@ std::string memory_line(const Report& report) {
   const MemoryNeed& need = *report.memory;
   const std::string moment = need.moment.empty() ? "" : "; most in " + need.moment;
   const ErrorInterval* const interval = report.memory_error ? report.memory_error->widest() : nullptr;
-  const std::string error = interval == nullptr ? ""
-                                                : fmt::format("; measured peaks were {} of predicted ones in {}: {}",
-                                                              interval_text(*interval), level_text(interval->level),
-                                                              report.memory_error->basis);
+  const std::string error =
+      interval == nullptr
+          ? ""
+          : fmt::format("; {} measured peaks were within {} of predicted ones: {}", level_text(interval->level),
+                        interval_text(*interval), report.memory_error->basis);
   return wrapped_list("memory      ", words_of("a device " + memory_text(need) + moment + error), "");
 }
 

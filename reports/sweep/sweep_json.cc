@@ -62,8 +62,11 @@ SweptPoint point_from_json(const JsonField& field) {
   if (const JsonField memory = field.optional("memory_bytes"); memory.present())
     point.memory = memory_from_json(memory);
   if (const JsonField rates = field.optional("rates"); rates.present()) point.rates = rates_from_json(rates);
-  if (const JsonField error = field.optional("expected_error"); error.present() && !error.is_number())
-    point.expected_error = intervals_from_json(error);  // earlier versions wrote a number
+  if (const JsonField error = field.optional("expected_error"); error.is_number()) {
+    point.expected_error = {interval_of_error(error.number())};  // of an earlier version
+  } else {
+    point.expected_error = intervals_from_json(error);
+  }
   point.currency = text_or_empty(field, "currency");
   if (const JsonField estimate = field.optional("estimate"); estimate.present()) {
     point.estimate = {.cpu_s = estimate.required("cpu_s").number(),

@@ -93,17 +93,19 @@ class Spread {
   }
 
   bool has_few_sites() const { return sites_ < kFewSites; }
-  // Whether the clusters are too few for the level.
-  bool is_short_of(double level) const { return needed(level) > 1; }
-  // Returns the share of new clusters that is in the range of these rows.
-  double level_of_range() const {
-    const double count = has_few_sites() ? sites_ : clusters_;
-    return count / (count + 1);
-  }
   ErrorInterval interval(double level) const {
     const double share = std::min(needed(level), 1.0);
     return {
         .level = level, .low = ratios_.quantile((1 - share) / 2) - 1, .high = ratios_.quantile((1 + share) / 2) - 1};
+  }
+  // Returns the interval of the level or, where the sites or clusters are too few for it, the range of the rows and the
+  // level that it has: the share of new clusters that is in it.
+  ErrorInterval interval_or_range(double level) const {
+    if (!has_few_sites() && needed(level) <= 1) return interval(level);
+    const double count = has_few_sites() ? sites_ : clusters_;
+    ErrorInterval range = interval(1);
+    range.level = std::min(level, count / (count + 1));
+    return range;
   }
 
  private:
@@ -113,6 +115,13 @@ class Spread {
   Weighted ratios_;
 };
 
+// Whether few sites have rows of a group, and others of its class.
+bool is_widened(const PredictionRows& of, const Rows& mine, const Rows& rows) {
+  return class_of(of.group) != Together::nothing && Spread(mine).has_few_sites() &&
+         rows_together_with(of, rows).size() > mine.size();
+}
+
+// With the level of the first.
 ErrorInterval hull(const ErrorInterval& a, const ErrorInterval& b) {
   return {.level = a.level, .low = std::min(a.low, b.low), .high = std::max(a.high, b.high)};
 }
@@ -120,11 +129,8 @@ ErrorInterval hull(const ErrorInterval& a, const ErrorInterval& b) {
 // Returns the interval of a level, or of a lower one if nothing says more.
 ErrorInterval interval_of(const PredictionRows& of, const Rows& mine, double level, const Rows& rows) {
   const Spread spread(mine);
-  ErrorInterval interval = spread.interval(level);
-  if (spread.has_few_sites() && class_of(of.group) != Together::nothing)
-    return hull(interval, Spread(rows_together_with(of, rows)).interval(level));
-  if (spread.has_few_sites() || spread.is_short_of(level)) interval.level = std::min(level, spread.level_of_range());
-  return interval;
+  if (!is_widened(of, mine, rows)) return spread.interval_or_range(level);
+  return hull(Spread(rows_together_with(of, rows)).interval_or_range(level), spread.interval(level));
 }
 
 // Whether a row that is reported apart is what its group is about.
@@ -178,13 +184,14 @@ std::vector<PredictedRow> rows_of(const PredictionRows& of, const std::vector<Pr
 
 GroupErrors band_of(const PredictionRows& of, const std::vector<PredictedRow>& rows) {
   const Rows mine = rows_of(of, rows);
-  const auto sites = static_cast<double>(sites_of(mine));
-  GroupErrors errors{.of = of, .rows = static_cast<int>(mine.size()), .sites = static_cast<int>(sites)};
+  GroupErrors errors{.of = of,
+                     .rows = static_cast<int>(mine.size()),
+                     .sites = static_cast<int>(sites_of(mine)),
+                     .is_widened = is_widened(of, mine, rows)};
   for (const double level : kLevels) {
     const ErrorInterval interval = interval_of(of, mine, level, rows);
     if (errors.intervals.empty() || errors.intervals.back().level < interval.level)
       errors.intervals.push_back(interval);
-    errors.is_widened |= class_of(of.group) != Together::nothing && sites < kFewSites;
   }
   return errors;
 }

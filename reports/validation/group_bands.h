@@ -27,17 +27,18 @@ struct PredictedRow {
 };
 
 // Returns the rows of all groups. Rows that are reported apart do not count, but those of central storage, which one
-// process always drives, and of collectives over other networks or whose P2P is not stated, whose groups they are.
+// process always drives, and of collectives over other networks or without P2P or of which it is not stated, whose
+// groups they are.
 std::vector<PredictedRow> rows_for_bands(const Validation& validation);
 
 // Returns the rows of a group.
 std::vector<PredictedRow> rows_of(const PredictionRows& of, const std::vector<PredictedRow>& rows);
 
 // Returns the errors of a group that has rows. Where K clusters are too few for a level, its interval is of the level
-// K / (K + 1), from the least to the greatest row. Where fewer than five sites have rows, it is at least that of all
-// groups of training together, or of collectives of that size; groups that are predicted much worse (parameter servers,
-// central storage, PCIe, other networks) or are of something else (memory) are not taken together with others: K is
-// then the number of sites.
+// K / (K + 1), from the least to the greatest row; with fewer than five sites, K is the number of sites. Where few
+// sites have rows, it is instead at least that of all groups of training together, or of collectives of that size.
+// Groups that are predicted much worse (parameter servers, central storage, PCIe, other networks) or are of something
+// else (memory) are not taken together with others.
 GroupErrors band_of(const PredictionRows& of, const std::vector<PredictedRow>& rows);
 
 // Returns the share of a group's rows that are within the interval, by its index, that the other sites give; nothing if

@@ -179,10 +179,11 @@ class FileReader {
       const YamlReader text = source.is_map() ? source.optional(key) : source;
       return text.is_scalar() && text.kind() != YamlKind::null ? text.text() : "";
     };
+    if (const std::string site = text_of("site"); !site.empty()) return site;
     const std::string repository = text_of("repository"), title = text_of("title");
-    const bool is_repository =
-        repository.find('/') != std::string::npos && repository.find(' ') == std::string::npos;  // OWNER/NAME
-    return is_repository || title.empty() ? repository : title;
+    const std::size_t slash = repository.find('/');  // OWNER/NAME
+    if (slash != std::string::npos && repository.find(' ') == std::string::npos) return repository.substr(0, slash);
+    return title.empty() ? repository : title;
   }
 
   void read_health(const YamlReader& healthy) {

@@ -19,7 +19,7 @@ struct MeasuredTable {
 
 struct MeasurementFile {
   std::string file{};
-  std::string site{};   // who published it: the repository of its source, or its title; empty: not stated
+  std::string site{};   // who published it: `site` of its source, the owner of its repository, or its title
   bool healthy = true;  // false: the machine was unhealthy, in the words of its publisher
   std::vector<MeasuredTable> tables{};
   std::vector<std::string> notes{};  // what was read in another way than it is written, or not at all

@@ -97,7 +97,7 @@ std::vector<Candidate> candidates_in(const Topology& topology, const std::set<st
   std::map<std::pair<std::string, std::string>, Candidate> found;  // by model and key
   for_each_figure(topology,
                   [&](const FigureKind& kind, const std::string& id, const std::string& name, const Figure& figure) {
-                    const bool decides = consulted.contains(id + "." + kind.second);
+                    const bool decides = consulted.contains(id + "." + kind.second) && kind.second != "memory";
                     const auto range = ranges.find(kind);
                     if (!decides || figure.provenance != Provenance::assumed || range == ranges.end()) return;
                     Candidate one{.kind = kind, .id = id, .name = name, .figure = figure, .range = range->second};
@@ -129,9 +129,19 @@ Topology with_figure(const Topology& topology, const Candidate& one, double valu
 Nanoseconds step_on(const Scenario& scenario, std::shared_ptr<const Topology> topology) {
   Scenario other = scenario;
   other.topology = std::move(topology);
-  const RunOptions options{
-      .measures_scaling = false, .is_quick = true, .figures = Figures::of_steps, .only_report = true};
+  const RunOptions options{.measures_scaling = false,
+                           .is_quick = true,
+                           .figures = Figures::of_steps,
+                           .only_report = true,
+                           .has_all_memory = true};
   return run_scenario(other, options).report.summary.step_time.mean;
+}
+
+constexpr double kLeastEffect = 0.001;  // what moves a step by less is not shown
+
+double effect_on(Nanoseconds step, const Assumption& one) {
+  return static_cast<double>(std::max(std::abs(one.step_from - step), std::abs(one.step_to - step))) /
+         static_cast<double>(step);
 }
 
 }  // namespace
@@ -140,6 +150,7 @@ std::vector<Assumption> assumptions_of(const Scenario& scenario, const RunResult
   if (!result.report.deterministic || result.topology == nullptr) return {};
   const Topology& topology = *result.topology;
   const Nanoseconds step = result.report.summary.step_time.mean, quick = step_on(scenario, result.topology);
+  if (step <= 0 || quick <= 0) return {};
   // Quick simulations may differ a little from whole ones; what counts is by how much a figure changes them.
   const auto step_with = [&](const Candidate& one, double value) {
     const Nanoseconds changed = step_on(scenario, std::make_shared<const Topology>(with_figure(topology, one, value)));
@@ -156,10 +167,9 @@ std::vector<Assumption> assumptions_of(const Scenario& scenario, const RunResult
                           .to = value_text(key, one.range.most),
                           .step_from = step_with(one, one.range.least),
                           .step_to = step_with(one, one.range.most)};
-    if (assumption.step_from != assumption.step_to) all.push_back(std::move(assumption));
+    if (effect_on(step, assumption) > kLeastEffect) all.push_back(std::move(assumption));
   }
-  std::ranges::stable_sort(all, std::greater(),
-                           [](const Assumption& one) { return std::abs(one.step_to - one.step_from); });
+  std::ranges::stable_sort(all, std::greater(), [step](const Assumption& one) { return effect_on(step, one); });
   all.resize(std::min(all.size(), kShownAssumptions));
   return all;
 }

@@ -154,7 +154,7 @@ void add_prediction_facts(Report& report, const Job& job) {
   const PredictionKind kind = prediction_kind(job, report.cores);
   report.expected_error = error_band_of(kind);
   if (kind.on_gpus && kind.is_layers)
-    report.memory_error = error_band_of(PredictionRows{PredictionGroup::device_memory, {}}, FigureBasis::stated);
+    report.memory_error = error_band_of(PredictionRows{PredictionGroup::device_memory, {}}, kind.figures);
 }
 
 void add_measured_facts(Report& report, const Job& job, const Timeline& timeline) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "reports/errors/error_interval.h"
 #include "tests/cli/command_line.h"
 
 namespace tandem {
@@ -144,9 +145,10 @@ TEST_F(ValidateCommand, WritesTheErrorsOnWhichBandsRest) {
     }
     ++of_training;
     const nlohmann::json& usual = row["intervals"][0];
+    const ErrorInterval interval{.low = usual["low"].get<double>(), .high = usual["high"].get<double>()};
     EXPECT_THAT(stated.out,
-                testing::ContainsRegex("\n" + name + " +" + std::to_string(row["rows"].get<int>()) + " +1 +[0-9.]+ +" +
-                                       fmt::format("[-]?[+]?{:.0f}", std::abs(usual["low"].get<double>()) * 100)));
+                testing::ContainsRegex("\n" + name + " +" + std::to_string(row["rows"].get<int>()) + " +1 +[0-9.]+ "));
+    EXPECT_THAT(stated.out, HasSubstr(level_text(usual["level"].get<double>()) + ": " + interval_text(interval)));
   }
   EXPECT_EQ(of_training, 3U);
   EXPECT_EQ(of_collectives, 16U) << "those of the folder are of training";

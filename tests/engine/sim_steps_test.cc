@@ -146,6 +146,7 @@ TEST(Steps, LanesPassEveryGpuOnce) {
       const sim::steps::Ring ring = lanes.ring(lane);
       EXPECT_EQ(std::set<int>(ring.gpus.begin(), ring.gpus.end()).size(), gpus.size()) << machine;
       EXPECT_EQ(ring.gpus.size(), gpus.size()) << machine;
+      for (std::size_t i = 0; i < ring.gpus.size(); ++i) EXPECT_EQ(ring.edges[i].sender, ring.gpus[i]) << machine;
       EXPECT_EQ(std::ranges::count_if(ring.edges, [](const auto& edge) { return edge.crosses_network; }), 2) << machine;
     }
     if (machine == "hgx-h100") {
@@ -265,6 +266,46 @@ TEST(NcclMessages, RanksBeginBeforeTheLastHasCome) {
   EXPECT_LT(early_root_ns, 0.8 * after_last_ns[0]);
   EXPECT_GT(early_root_ns, 0);
   EXPECT_NEAR(late_root_ns / after_last_ns[1], 1, 0.01);
+}
+
+// A GPU sends only once it has come, whoever's NIC its data takes.
+TEST(NcclMessages, WaitForTheDataOfALateGpu) {
+  for (const auto& [machine, kind] : {std::pair{"aws-p3dn", CollectiveKind::all_reduce},
+                                      {"aws-p3dn", CollectiveKind::all_gather},
+                                      {"pcie-8gpu", CollectiveKind::all_gather},
+                                      {"hgx-h100", CollectiveKind::all_to_all}}) {
+    const EngineOptions options = step_options(machine, 2, 8, CollectiveFidelity::message);
+    const auto ids = gpus_of(2, 8);
+    const double alone_ns = ns_of(machine, 2, 8, CollectiveFidelity::message, kind, 1 << 20);
+    for (std::size_t late = 0; late < 8; ++late) {
+      const Timeline timeline = simulate(options, [&](Worker& worker) {
+        if (worker.index() == 0) worker.devices()[late]->stream(0).launch(cost_only(1e12));
+        start_collective(worker, ids, kind, 1 << 20);
+        for (Device* device : worker.devices()) device->stream(0).synchronize();
+      });
+      const double late_ns = static_cast<double>(only_timing(timeline).duration_ns);
+      EXPECT_GT(late_ns, 0.3 * alone_ns) << name_of(kind) << " on " << machine << ", GPU " << late;
+      EXPECT_LT(late_ns, 1.3 * alone_ns) << name_of(kind) << " on " << machine << ", GPU " << late;
+    }
+  }
+}
+
+TEST(NcclMessages, AreOfDomainsWithOneGpuToo) {
+  for (const int gpus : {4, 8}) {
+    std::vector<double> ns;
+    for (const auto fidelity : {CollectiveFidelity::fluid, CollectiveFidelity::message}) {
+      EngineOptions options = step_options("hgx-h100", 2, gpus, fidelity);
+      options.workers[1].device_count = 1;
+      std::vector<DeviceId> ids = gpus_of(1, gpus);
+      ids.push_back(gpu_of(1, 0));
+      const Timeline timeline = simulate(options, [&](Worker& worker) {
+        start_collective(worker, ids, CollectiveKind::all_reduce, 1 << 24);
+        for (Device* device : worker.devices()) device->stream(0).synchronize();
+      });
+      ns.push_back(static_cast<double>(only_timing(timeline).duration_ns));
+    }
+    EXPECT_NEAR(ns[1] / ns[0], 1, 0.1) << gpus << " and 1";
+  }
 }
 
 TEST(NcclMessages, SayWhatIsNotSimulatedStepByStep) {

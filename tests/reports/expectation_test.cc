@@ -142,12 +142,12 @@ TEST(ReportJson, GivesBackTheErrorOfPredictions) {
   report.memory_error = ErrorBand{.intervals = {{.level = 0.667, .low = -0.04, .high = 0.03}}, .basis = "31 peaks"};
   report.memory = MemoryNeed{.parameters = 1'000'000};
   EXPECT_EQ(report_from_json(report_to_json(report).dump(), "again").memory_error, report.memory_error);
-  EXPECT_THAT(report_text(report), HasSubstr("measured peaks were -4..+3 % of"));
+  EXPECT_THAT(report_text(report), HasSubstr("-4..+3 % of predicted ones: 31 peaks"));
   nlohmann::ordered_json document = report_to_json(report);
   EXPECT_TRUE(document["expected_error"]["intervals"].empty());
   document["expected_error"] = {{"relative", 0.25}, {"basis", "an earlier version"}};
   EXPECT_EQ(report_from_json(document.dump(), "again").expected_error->intervals,
-            (std::vector<ErrorInterval>{{.level = 0.95, .low = -0.25, .high = 0.25}}));
+            std::vector<ErrorInterval>{interval_of_error(0.25)});
   EXPECT_THAT(expectation_text(report), HasSubstr("unknown   no band is known: nothing"));
 }
 

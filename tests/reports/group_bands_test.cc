@@ -70,6 +70,23 @@ TEST(GroupBands, OfFewSitesAreAtLeastThoseOfAllTogether) {
   EXPECT_NEAR(band.intervals[1].high, 1, 1e-9);
 }
 
+TEST(GroupBands, OfOneSiteAloneClaimNoMoreThanOneOfTwo) {
+  const GroupErrors band = band_of(kOneNode, sites_of(kOneNode, {1.2}));
+  ASSERT_EQ(band.intervals.size(), 1U);
+  EXPECT_EQ(band.intervals[0].level, 0.5);
+  EXPECT_FALSE(band.is_widened) << "there are no others";
+}
+
+TEST(GroupBands, OfOneSiteWithManyMachinesReachFromItsLeastRowToItsGreatest) {
+  Rows rows;
+  for (int i = 0; i < 40; ++i)
+    rows.push_back({.of = kServers, .site = "a", .family = "machine " + std::to_string(i % 8), .ratio = 1 + 0.1 * i});
+  const GroupErrors band = band_of(kServers, rows);
+  ASSERT_EQ(band.intervals.size(), 1U);
+  EXPECT_EQ(band.intervals[0].low, 0);
+  EXPECT_NEAR(band.intervals[0].high, 3.9, 1e-9);
+}
+
 TEST(GroupBands, OfServersStandAlone) {
   Rows rows = many_sites(kOneNode);
   add(rows, kServers, "site 1", {3, 4});

@@ -15,29 +15,26 @@ namespace {
 
 using testing::HasSubstr;
 
-Scenario on_h100s() {
+Scenario on_h100s(const std::string& workload = "model: resnet50, batch: 256") {
   return read_scenario(
-      "workload: {kind: layers, model: resnet50, batch: 256, dtype: bf16}\nstrategy: {name: mirrored}\n"
+      "workload: {kind: layers, " + workload + ", dtype: bf16}\nstrategy: {name: mirrored}\n"
       "engine: {name: sim}\ntopology: hgx-h100\ndevices: {type: gpu, per_worker: 8}\nsteps: 2\n");
-}
-
-double effect_of(const Assumption& one) {
-  return std::abs(static_cast<double>(one.step_to - one.step_from));
 }
 
 TEST(Assumptions, AreThoseThatMoveTheStepMost) {
   const Scenario scenario = on_h100s();
   RunResult result = run_scenario(scenario);
   const std::vector<Assumption> all = assumptions_of(scenario, result);
-  ASSERT_EQ(all.size(), kShownAssumptions);
-  EXPECT_GE(effect_of(all[0]), effect_of(all[1]));
-  EXPECT_GE(effect_of(all[1]), effect_of(all[2]));
+  ASSERT_FALSE(all.empty());
+  ASSERT_LE(all.size(), kShownAssumptions);
   EXPECT_EQ(all[0].figure, "memory_latency of 'NVIDIA H100 SXM5 80 GB'") << "its step is bound by loads";
   EXPECT_EQ(all[0].value, "270.0 ns");
   EXPECT_THAT(all[0].source, HasSubstr("arXiv:2402.13499"));
   const Nanoseconds step = result.report.summary.step_time.mean;
   EXPECT_LT(all[0].step_from, step);
   EXPECT_GT(all[0].step_to, step);
+  const auto farthest = [step](const Assumption& one) { return std::max(step - one.step_from, one.step_to - step); };
+  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_GE(farthest(all[0]), farthest(all[i]));
   EXPECT_EQ(assumptions_of(scenario, result), all) << "they are deterministic";
 
   result.report.assumptions = all;
@@ -49,7 +46,7 @@ TEST(Assumptions, AreThoseThatMoveTheStepMost) {
 
 // What a step does not use cannot move it, and what is measured is not assumed.
 TEST(Assumptions, AreUsedAndNotMeasured) {
-  Scenario scenario = on_h100s();
+  Scenario scenario = on_h100s("model: bert_large, batch: 256");
   auto measured = std::make_shared<Topology>(*scenario.topology);
   measured->replace_devices([](NodeKind, const DeviceModel& model) {
     DeviceModel known = model;
@@ -57,7 +54,9 @@ TEST(Assumptions, AreUsedAndNotMeasured) {
     return std::make_shared<const DeviceModel>(known);
   });
   scenario.topology = measured;
-  for (const Assumption& one : assumptions_of(scenario, run_scenario(scenario))) {
+  const std::vector<Assumption> all = assumptions_of(scenario, run_scenario(scenario));
+  ASSERT_FALSE(all.empty());
+  for (const Assumption& one : all) {
     EXPECT_THAT(one.figure, testing::Not(HasSubstr("memory_latency")));
     EXPECT_THAT(one.figure, testing::Not(HasSubstr("sustained_quantised"))) << "nothing is quantised";
   }

@@ -49,6 +49,8 @@ void expect_no_silence(const std::string& name, const std::string& text, const s
     EXPECT_NE(effect, Effect::wrong) << name << ": " << key << ": " << value << " is said to change nothing";
     is_silent = is_silent && effect == Effect::silent;
   }
+  // Steps of calls that have all links to themselves take the time of their plan by whatever NICs.
+  if (name.starts_with("message") && key == "topology.cluster.fabric.rails") return;
   EXPECT_FALSE(is_silent) << name << ": " << key << ": " << values.front() << " changes nothing";
 }
 

@@ -275,6 +275,7 @@ TEST_F(ValidateFolder, ReportsTheProblemsOfAllFiles) {
 TEST(OpenSet, NamesAMachineOrSaysWhatItLacks) {
   int tables = 0;
   for (const auto& entry : fs::directory_iterator(kMeasurements / "collectives")) {
+    if (entry.path().extension() != ".json") continue;  // a machine
     const MeasurementFile file = parse_measurements(read_input_file(entry.path()), entry.path().string());
     for (const MeasuredTable& table : file.tables) {
       EXPECT_TRUE(table.machine.has_value() || !table.lacks.empty()) << entry.path();

@@ -144,15 +144,14 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   if (!without_.empty()) see_variables(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
   fit_to_measured(run, group, call, reduces, plan);
   auto made = std::make_shared<Playable>(playable(run, call, group, plan, key));
-  if (plays_steps) {
-    made->steps = steps_of(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
-    if (made->steps) kept_flows_ += made->steps->graph->transfers().size() / kStepsOfAFlow;
-  }
-  if (kept_flows_ > kMostKeptFlows) {
+  if (plays_steps) made->steps = steps_of(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
+  const std::size_t weight =
+      made->flows.size() + (made->steps ? made->steps->graph->transfers().size() / kStepsOfAFlow : 0);
+  if (kept_flows_ + weight > kMostKeptFlows) {
     for (auto& [known, other] : groups_) other->plans.clear();
     kept_flows_ = 0;
   }
-  kept_flows_ += made->flows.size();
+  kept_flows_ += weight;
   return group.plans.emplace(key, std::move(made)).first->second;
 }
 

@@ -110,7 +110,7 @@ def one_gpu_rows(wanted, figures=lambda node: {}):
 
 
 def group_of(point):
-    """The kind of a prediction, as reports/run/prediction_groups.cc has them."""
+    """The kind of a prediction, as reports/errors/prediction_groups.cc has them."""
     strategy = point["strategy"]
     if strategy == "parameter_server":
         return "parameter servers"

@@ -93,8 +93,13 @@ TEST_F(Chakra, AnAllGatherOnARingTakesWhatAstraSimSays) {
   const std::string network = "topology: [ Ring ]\nnpus_count: [ 16 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n";
   const Imported imported = import_traces(files, {}, folder_);
   Scenario scenario = parse_scenario(imported.scenario, (folder_ / "x.yaml").string());
-  scenario.topology =
-      std::make_shared<const Topology>(import_text(network, "Ring_16npus.yml", {.gpu = "a100"}).topology);
+  Topology ring = import_text(network, "Ring_16npus.yml", {.gpu = "a100"}).topology;
+  ring.replace_devices([](NodeKind, const DeviceModel& model) {
+    DeviceModel without_nccl = model;
+    without_nccl.architecture.clear();  // whose costs ASTRA-sim does not count
+    return std::make_shared<const DeviceModel>(without_nccl);
+  });
+  scenario.topology = std::make_shared<const Topology>(std::move(ring));
   scenario.devices.workers = 1;
   scenario.devices.per_worker = kRanks;
   scenario.engine.collectives = CollectiveFidelity::message;

@@ -75,6 +75,7 @@ Ring Lanes::ring(int lane) const {
       const bool leaves = domains() > 1 && i + 1 == gpus.size();
       ring.edges.push_back(leaves ? between(lane, domain, (domain + 1) % domains())
                                   : Edge{.from = gpus[i], .to = gpus[(i + 1) % gpus.size()]});
+      ring.edges.back().sender = gpus[i];
     }
   }
   return ring;

@@ -9,7 +9,7 @@
 
 namespace tandem::sim::steps {
 
-// A closed way through all GPUs: edge i leaves GPU i.
+// A closed way through all GPUs: GPU i sends over edge i, between domains by the NIC of the lane.
 struct Ring {
   std::vector<int> gpus{};
   std::vector<Edge> edges{};

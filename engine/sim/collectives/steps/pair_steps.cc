@@ -15,6 +15,15 @@ class Pairs {
  public:
   Pairs(const PlannedCall& call, StepGraph& graph) : call_(call), facts_(call.facts()), graph_(graph) {}
 
+  double transfers() const {
+    double sum = 0;
+    for (std::size_t domain = 0; domain < facts_.domains.size(); ++domain) {
+      const auto size = static_cast<double>(facts_.domains[domain].size());
+      sum += size * (size - 1 + (facts_.machine.total_gpus - size) * nics_of_gpu(domain));
+    }
+    return sum;
+  }
+
   // Through a switch a GPU sends to one peer after the other; in a mesh, whose links lead to one peer each, to all at
   // the same time. Beside that it sends to the other domains, one GPU after the other.
   void add() {
@@ -65,6 +74,7 @@ class Pairs {
   Edge between(std::size_t domain, std::size_t to, int peer, int sender, int nic) const {
     Edge edge{.from = facts_.domains[domain][placed(sender)],
               .to = facts_.domains[to][placed(peer)],
+              .sender = facts_.domains[domain][placed(sender)],
               .crosses_network = true};
     if (facts_.ports.empty()) return edge;
     const nccl::Port& out = port_of(domain, peer, nic);
@@ -103,9 +113,9 @@ class Pairs {
 }  // namespace
 
 bool add_pairs(const PlannedCall& call, StepGraph& graph) {
-  const double gpus = call.facts().machine.total_gpus;
-  if (gpus * (gpus - 1) > kMostTransfers) return false;
-  Pairs(call, graph).add();
+  Pairs pairs(call, graph);
+  if (pairs.transfers() > kMostTransfers) return false;
+  pairs.add();
   return true;
 }
 

@@ -48,7 +48,8 @@ double rehearse(const StepGraph& graph) {
   return now_s;
 }
 
-// Narrows down the factor from both sides by straight lines; the time never falls as it rises.
+// Narrows down the factor from both sides by straight lines. The time hardly ever falls as it rises: only where other
+// transfers then come first at an edge.
 void fit_steps(StepGraph& graph, double seconds) {
   const double inside_s = graph.inside_s, network_s = graph.network_s;
   const auto with = [&](double factor) {

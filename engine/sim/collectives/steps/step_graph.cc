@@ -44,9 +44,10 @@ void StepGraph::finish() {
   arrived_.fill(after_arrived_, transfers_.size());
   std::vector<std::pair<int, int>> of_gpus;
   for (std::size_t edge = 0; edge < edges_.size(); ++edge) {
-    of_gpus.emplace_back(edges_[edge].from, static_cast<int>(edge));
+    const Edge& one = edges_[edge];
+    of_gpus.emplace_back(one.sender >= 0 ? one.sender : one.from, static_cast<int>(edge));
   }
-  edges_from_.fill(of_gpus, place(gpus));
+  edges_of_.fill(of_gpus, place(gpus));
 }
 
 StepProgress::StepProgress(const StepGraph& graph)
@@ -63,7 +64,7 @@ StepProgress::StepProgress(const StepGraph& graph)
 
 void StepProgress::come(int gpu, std::vector<int>& starting) {
   --left_;
-  for (const int edge : graph_.edges_from(gpu)) send_next(queues_[place(edge)], starting);
+  for (const int edge : graph_.edges_of(gpu)) send_next(queues_[place(edge)], starting);
 }
 
 void StepProgress::send_next(Queue& queue, std::vector<int>& starting) {

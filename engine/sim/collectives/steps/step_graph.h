@@ -16,8 +16,9 @@ namespace tandem::sim::steps {
 // The way by which one channel sends from one GPU to another. It carries one transfer at a time, in the order in which
 // they may begin; channels have edges of their own, which share links.
 struct Edge {
-  int from = 0;  // positions in the surveyed list
+  int from = 0;  // positions in the surveyed list: the ends of its route
   int to = 0;
+  int sender = -1;  // the GPU whose kernel sends, where another one's NIC is taken; -1: `from`
   NodeIndex from_nic = nccl::kNoNic;
   NodeIndex to_nic = nccl::kNoNic;
   bool crosses_network = false;
@@ -47,7 +48,7 @@ class StepGraph {
   std::span<const int> waiting_for_sent(int transfer) const { return sent_.of(transfer); }
   std::span<const int> waiting_for_arrived(int transfer) const { return arrived_.of(transfer); }
   const std::vector<int>& conditions() const { return conditions_; }  // of each transfer, how many
-  std::span<const int> edges_from(int gpu) const { return edges_from_.of(gpu); }
+  std::span<const int> edges_of(int sender) const { return edges_of_.of(sender); }
   // Returns what passes between the end of a transfer and its arrival.
   double latency_s(int transfer) const;
 
@@ -71,7 +72,7 @@ class StepGraph {
   std::vector<Edge> edges_;
   std::vector<Transfer> transfers_;
   std::vector<std::pair<int, int>> after_sent_, after_arrived_;  // earlier and later; until finish()
-  Successors sent_, arrived_, edges_from_;
+  Successors sent_, arrived_, edges_of_;
   std::vector<int> conditions_;
 };
 

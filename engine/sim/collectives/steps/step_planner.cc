@@ -46,7 +46,7 @@ StepPlan plan_steps(const nccl::Communicator& communicator, const nccl::Call& ca
     return {.graph = nullptr, .problem = "the steps of CollNet are not modelled"};
   }
   const Lanes lanes(communicator, plan);
-  if (!lanes.is_complete()) return {};
+  if (!lanes.is_complete()) return {.graph = nullptr, .problem = "the plan has no way between two of its domains"};
   const nccl::Mechanism::Latencies latencies = communicator.mechanism().latencies(planned.choice);
   graph->lead_s = std::min(plan.fixed_s, latencies.launch_us * kMicrosecond);
   graph->inside_s = latencies.inside_us * kMicrosecond;

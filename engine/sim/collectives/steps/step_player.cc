@@ -12,7 +12,7 @@ void StepPlayer::come(int gpu, double date_s) {
 
 void StepPlayer::finish_with(Simulation::Then then) {
   then_ = std::move(then);
-  end_if_over();
+  if (progress_.is_over()) simulation_.at(Simulation::now_s(), [self = shared_from_this()] { self->end_if_over(); });
 }
 
 void StepPlayer::end_if_over() {

@@ -149,6 +149,13 @@ std::vector<int> parents_first(int tree, int domains) {
   return order;
 }
 
+// The way from a domain's head, the first GPU of a lane, to that of another one.
+Edge between_heads(int lane, int from, int to, const Lanes& lanes) {
+  Edge edge = lanes.between(lane, from, to);
+  edge.sender = lanes.chain(lane, from).front();
+  return edge;
+}
+
 // Adds a tree of the heads of all domains. Returns the nodes of the heads, by domain.
 std::vector<int> add_heads(int lane, int tree, const Lanes& lanes, Tree& into) {
   std::vector<int> nodes(index_of(lanes.domains()), -1);
@@ -156,8 +163,8 @@ std::vector<int> add_heads(int lane, int tree, const Lanes& lanes, Tree& into) {
     const int parent = parent_of(tree, domain, lanes.domains());
     nodes[index_of(domain)] = parent == kNoDomain
                                   ? into.add_node(-1, {}, {})
-                                  : into.add_node(nodes[index_of(parent)], lanes.between(lane, domain, parent),
-                                                  lanes.between(lane, parent, domain));
+                                  : into.add_node(nodes[index_of(parent)], between_heads(lane, domain, parent, lanes),
+                                                  between_heads(lane, parent, domain, lanes));
   }
   return nodes;
 }
@@ -178,6 +185,7 @@ class NvlsRounds {
     write_ = {.bytes = bytes / call.facts().machine.gpus, .copy_s = copy_s};
     for (int domain = 0; domain < lanes.domains(); ++domain) {
       const std::vector<int>& gpus_of = call.facts().domains[index_of(domain)];
+      if (gpus_of.size() == 1) continue;  // its data is its sum
       for (std::size_t i = 0; i < gpus_of.size(); ++i) {
         const Edge edge{.from = gpus_of[i], .to = gpus_of[(i + 1) % gpus_of.size()]};
         reading_[index_of(domain)].push_back(graph.add_edge(edge));
