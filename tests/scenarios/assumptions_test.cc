@@ -16,9 +16,9 @@ namespace {
 using testing::HasSubstr;
 
 Scenario on_h100s(const std::string& workload = "model: resnet50, batch: 256") {
-  return read_scenario(
-      "workload: {kind: layers, " + workload + ", dtype: bf16}\nstrategy: {name: mirrored}\n"
-      "engine: {name: sim}\ntopology: hgx-h100\ndevices: {type: gpu, per_worker: 8}\nsteps: 2\n");
+  return read_scenario("workload: {kind: layers, " + workload +
+                       ", dtype: bf16}\nstrategy: {name: mirrored}\n"
+                       "engine: {name: sim}\ntopology: hgx-h100\ndevices: {type: gpu, per_worker: 8}\nsteps: 2\n");
 }
 
 TEST(Assumptions, AreThoseThatMoveTheStepMost) {

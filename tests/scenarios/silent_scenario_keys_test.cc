@@ -335,7 +335,8 @@ TEST(SilentKeys, NoKeyOfAScenarioIsSilentlyUnused) {
       for (const std::string& value : values.others) {
         if (Scenarios::has(text, key, value)) continue;
         const Effect effect = runs.effect(text, before, key, value);
-        // A call that has all links to itself takes the time of the plan with both fidelities; docs/fidelity/message.md.
+        // A call that has all links to itself takes the time of the plan with both fidelities;
+        // docs/fidelity/message.md.
         if (effect == Effect::silent && key == "engine.collectives") continue;
         EXPECT_NE(effect, Effect::silent) << name << ": " << key << ": " << value << " changes nothing";
         if (key == "devices.chief") continue;  // the results have the names of tasks in them
