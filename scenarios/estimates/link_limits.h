@@ -42,8 +42,8 @@ class LinkLimits {
  private:
   int domains_of(int nodes) const;  // that so many machines fill
 
-  // Of the GPU with the slowest links: as stated, and by the datasheet. A machine states what NCCL plans with, which is
-  // what collectives reach; a measurement contradicts its links only beyond the datasheet.
+  // The rate of the GPU with the slowest links: as stated, and by the datasheet. A machine states what NCCL plans with,
+  // which is what collectives reach; a measurement contradicts its links only beyond the datasheet.
   std::optional<Limit> device_, device_most_;
   std::optional<Limit> ports_;  // of the machine, or NVLink domain, with the slowest ports
   bool switches_reduce_ = false;

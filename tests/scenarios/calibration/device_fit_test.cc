@@ -79,7 +79,7 @@ TEST_F(DeviceFitTest, SaysWhatContradictsThePeakRate) {
   EXPECT_THAT(fit.notes[0], HasSubstr("devices take 0.1295 times as long as their figures said"));
 }
 
-// Of passes over which gradients are accumulated few are simulated; the work of all is that of a run of all.
+// Few of the passes over which gradients are accumulated are simulated; the work of all is that of a run of all.
 TEST_F(DeviceFitTest, ManyPassesTakeTheWorkOfAll) {
   const Topology node = load_catalog_node("hgx-h100");
   const std::vector<MeasuredThroughput> impossible = measured(R"(schema_version: 1

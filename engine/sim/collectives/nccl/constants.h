@@ -16,7 +16,7 @@ namespace tandem::sim::nccl {
 inline constexpr double kKiB = 1024;
 inline constexpr double kMiB = 1024 * kKiB;
 inline constexpr double kLlThreads = 512;  // of a thread block, LL; src/include/device.h
-// Of a channel in broadcast and reduce, Simple; src/include/collectives.h.
+// The chunk of a channel in broadcast and reduce, Simple; src/include/collectives.h.
 inline constexpr double kRootedChunk = 512 * kKiB;
 inline constexpr double kLl128Payload = 120.0 / 128;  // of an LL128 line, src/include/device.h
 
