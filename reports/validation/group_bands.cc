@@ -73,8 +73,6 @@ class Weighted {
     return values_.back().first;
   }
 
-  const std::vector<std::pair<double, double>>& values() const { return values_; }
-
  private:
   static constexpr double kRounding = 1e-12;
   std::vector<std::pair<double, double>> values_;

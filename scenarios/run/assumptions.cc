@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
-#include <tuple>
+#include <set>
 
 #include "scenarios/run/runner.h"
 #include "topologies/base/units.h"
@@ -78,7 +77,6 @@ std::map<FigureKind, FigureRange> ranges_of_catalog() {
 std::string value_text(const std::string& key, double value) {
   if (key.ends_with("clock")) return format_quantity(value, Dimension::hertz);
   if (key.ends_with("bandwidth")) return format_quantity(value, Dimension::bytes_per_second);
-  if (key == "memory") return format_quantity(value, Dimension::bytes);
   const bool is_ratio =
       key == "sustained" || key == "sustained_quantised" || key.ends_with("efficiency") || key == "collective_slowdown";
   return is_ratio ? fmt::format("{:.4g}", value) : format_quantity(value, Dimension::seconds);
@@ -97,6 +95,7 @@ std::vector<Candidate> candidates_in(const Topology& topology, const std::set<st
   std::map<std::pair<std::string, std::string>, Candidate> found;  // by model and key
   for_each_figure(topology,
                   [&](const FigureKind& kind, const std::string& id, const std::string& name, const Figure& figure) {
+                    // Less memory may end a simulation, and is no matter of time.
                     const bool decides = consulted.contains(id + "." + kind.second) && kind.second != "memory";
                     const auto range = ranges.find(kind);
                     if (!decides || figure.provenance != Provenance::assumed || range == ranges.end()) return;

@@ -13,7 +13,6 @@ namespace {
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 class Plan : public CommandLine {
@@ -90,7 +89,7 @@ TEST_F(Plan, TakesModelFilesOfOtherPrograms) {
                                   "--batch", "8", "--sequence-length", "512", "--best", "1"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("tandem: assumed: optimizer adam (--optimizer)\n"));
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("on 8 devices"), HasSubstr("certain: "), Not(HasSubstr("as it is"))));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("on 8 devices"), HasSubstr("certain: "), testing::Not(HasSubstr("as it is"))));
 }
 
 TEST_F(Plan, TakesBatchesThatTheGpusDoNotDivide) {
@@ -370,7 +369,6 @@ TEST_F(Plan, SaysWhatLacksLeastWhereNothingFits) {
                                  HasSubstr(" of 80.00 GB: parameters ")));
 }
 
-// Memory can rule nothing out then.
 TEST_F(Plan, SaysWhereTheTopologyStatesNoMemory) {
   write_gpt(sweep());
   std::string machine = read(TANDEM_SOURCE_DIR "/topologies/catalog/hgx-h100.yaml");

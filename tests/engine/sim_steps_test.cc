@@ -25,6 +25,14 @@ EngineOptions step_options(const std::string& machine, int workers, int gpus, Co
   return options;
 }
 
+std::vector<NodeIndex> all_gpus(const Topology& topology) {
+  std::vector<NodeIndex> gpus;
+  for (int worker = 0; worker < topology.worker_count(); ++worker) {
+    for (const NodeIndex gpu : topology.nodes_of(worker, NodeKind::gpu)) gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
 // Starts a collective of the whole group on a stream of every GPU.
 void start_collective(Worker& worker, const std::vector<DeviceId>& ids, CollectiveKind kind, std::int64_t count,
                       int stream = 0) {
@@ -133,10 +141,7 @@ TEST(Steps, AreFittedToTheTimeOfThePlan) {
 TEST(Steps, LanesPassEveryGpuOnce) {
   for (const std::string machine : {"dgx1-v100", "hgx-h100", "mi300x-8gpu", "pcie-8gpu"}) {
     const Topology topology = make_cluster(machine, 2);
-    std::vector<NodeIndex> gpus;
-    for (int worker = 0; worker < 2; ++worker) {
-      for (const NodeIndex gpu : topology.nodes_of(worker, NodeKind::gpu)) gpus.push_back(gpu);
-    }
+    const std::vector<NodeIndex> gpus = all_gpus(topology);
     Router router(topology);
     const sim::nccl::Surveyor surveyor(topology, router);
     const sim::nccl::Communicator group(surveyor.survey(gpus), {});
@@ -179,13 +184,9 @@ TEST(NcclMessages, KeepTheConstantsOfTheMechanism) {
   for (const auto& [machine, workers] :
        std::vector<std::pair<std::string, int>>{{"dgx-a100", 1}, {"dgx1-v100", 1}, {"hgx-h100", 4}, {"dgx-a100", 2}}) {
     const Topology topology = make_cluster(machine, workers);
-    std::vector<NodeIndex> gpus;
-    for (int worker = 0; worker < workers; ++worker) {
-      for (const NodeIndex gpu : topology.nodes_of(worker, NodeKind::gpu)) gpus.push_back(gpu);
-    }
     Router router(topology);
     const sim::nccl::Surveyor surveyor(topology, router);
-    const sim::nccl::Communicator group(surveyor.survey(gpus), {});
+    const sim::nccl::Communicator group(surveyor.survey(all_gpus(topology)), {});
     for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
       const sim::nccl::Call call{kind, 1024, true};
       const auto planned = sim::steps::plan_steps(group, call, 0, group.plan(call));
