@@ -11,8 +11,8 @@ namespace tandem {
 namespace {
 
 using testing::AllOf;
-using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class Plan : public CommandLine {
@@ -89,7 +89,7 @@ TEST_F(Plan, TakesModelFilesOfOtherPrograms) {
                                   "--batch", "8", "--sequence-length", "512", "--best", "1"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("tandem: assumed: optimizer adam (--optimizer)\n"));
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("on 8 devices"), HasSubstr("certain: "), testing::Not(HasSubstr("as it is"))));
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("on 8 devices"), HasSubstr("certain: "), Not(HasSubstr("as it is"))));
 }
 
 TEST_F(Plan, TakesBatchesThatTheGpusDoNotDivide) {
@@ -255,7 +255,7 @@ TEST_F(Plan, WritesScenariosAndSpacesThatCanBeReadAgain) {
   const Outcome space = tandem({"plan", "small.yaml", "--dry-run", "-o", "space.yaml"});
   EXPECT_EQ(space.exit_code, 0) << space.err;
   EXPECT_EQ(tandem({"plan", "small.yaml", "--space", "space.yaml", "--dry-run"}).out, read("space.yaml"));
-  EXPECT_THAT(read("space.yaml"), EndsWith("# 8 points\n"));
+  EXPECT_THAT(read("space.yaml"), testing::EndsWith("# 8 points\n"));
 }
 
 TEST_F(Plan, TellsWhichSpaceItSearchesWhereTheScenarioHasOne) {
@@ -265,7 +265,7 @@ TEST_F(Plan, TellsWhichSpaceItSearchesWhereTheScenarioHasOne) {
   EXPECT_THAT(other.out, HasSubstr("    strategy.name: ["));
   const Outcome own = tandem({"plan", "small.yaml", "--space", "small.yaml", "--batch", "64", "--dry-run"});
   EXPECT_EQ(own.err, "");
-  EXPECT_THAT(own.out, EndsWith("# 27 points\n"));
+  EXPECT_THAT(own.out, testing::EndsWith("# 27 points\n"));
 }
 
 TEST_F(Plan, EndsInTimeWithWhatIsKnown) {
