@@ -18,6 +18,8 @@
 
 namespace tandem {
 
+struct Faults;  // engine/faults/faults.h
+
 // A processor or a GPU of a machine, which logical devices share.
 struct Hardware {
   DeviceType type = DeviceType::cpu;
@@ -92,6 +94,9 @@ struct EngineOptions {
   // ask Worker::runs() which of them are to be given work. Used only with `alike`, and where the machine gives each of
   // them the same links; needs a divisor of each worker's devices.
   int alike_devices = 1;
+  // What goes wrong on purpose; null or empty: nothing. Engines whose EngineInfo::faults
+  // has them only.
+  std::shared_ptr<const Faults> faults{};
   // Launches a repeated series of ops of a stream as one CUDA graph. The ops are held back until somebody waits for
   // them or there are many, and leave one record; engines that model a machine leave a record for each op. Engines with
   // EngineInfo::graphs only.

@@ -19,6 +19,9 @@ namespace tandem {
 // The libraries an engine was built with, or finds, and their versions: {"nccl", "2.28.9"}.
 using LibraryVersions = std::vector<std::pair<std::string, std::string>>;
 
+// Which Faults an engine can make happen: none; slow devices (by a factor of at least 1) and lost workers; all.
+enum class FaultSupport : std::uint8_t { none, devices, all };
+
 struct EngineInfo {
   std::string_view name;            // "cpu"; also the name of its folder
   bool needs_topology = false;      // models a machine instead of being one: EngineOptions::topology is required
@@ -27,6 +30,7 @@ struct EngineInfo {
   bool models_collectives = false;  // takes EngineOptions::collectives
   bool optional_values = false;     // takes ValueMode::none
   bool symmetry = false;            // takes EngineOptions::alike
+  FaultSupport faults = FaultSupport::none;                  // of EngineOptions::faults
   std::vector<DeviceType> device_types = {DeviceType::cpu};  // that a worker may compute on
   // The type of the devices of a job that names neither a type nor a topology.
   DeviceType default_device = DeviceType::cpu;

@@ -6,12 +6,28 @@
 #include <set>
 
 #include "engine/engine_info.h"
+#include "engine/faults/faults.h"
 
 namespace tandem {
 namespace {
 
 std::string worker_text(const WorkerSpec& worker) {
   return fmt::format("/job:{}/task:{}", worker.job, worker.task);
+}
+
+void check_faults(const EngineInfo& engine, const EngineOptions& options) {
+  const Faults& faults = *options.faults;
+  const auto lacks = [&](const char* what, const char* reason) {
+    throw UsageError(fmt::format("engine '{}' has no {}; {}", engine.name, what, reason));
+  };
+  check_faults(faults, options.workers, options.topology ? options.topology->link_count() : 0);
+  if (engine.faults == FaultSupport::all || faults.empty()) return;
+  if (engine.faults == FaultSupport::none) lacks("faults", "nothing goes wrong in it on purpose");
+  if (!faults.slow_links.empty()) lacks("slow links", "its links are those of this machine");
+  if (!faults.jitter.empty()) lacks("jitter", "the times of a real machine vary by themselves");
+  for (const SlowDevices& slow : faults.slow_devices) {
+    if (slow.factor < 1) lacks("devices that are faster than they are", "a fault's factor must be at least 1");
+  }
 }
 
 void check_worker(const EngineInfo& engine, const WorkerSpec& worker) {
@@ -81,6 +97,7 @@ void check_options(const EngineInfo& engine, const EngineOptions& options) {
     throw UsageError(fmt::format("the deadlock timeout is {} s, must be greater than 0", options.deadlock_timeout_s));
   }
   check_workers(engine, options.workers);
+  if (options.faults) check_faults(engine, options);
 }
 
 }  // namespace tandem

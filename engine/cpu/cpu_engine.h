@@ -9,7 +9,7 @@
 namespace tandem {
 
 inline EngineInfo cpu_engine_info() {
-  return {.name = "cpu"};
+  return {.name = "cpu", .faults = FaultSupport::devices};
 }
 
 // `options` have been checked: see open_engine().

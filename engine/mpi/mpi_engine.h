@@ -12,7 +12,7 @@
 namespace tandem {
 
 inline EngineInfo mpi_engine_info() {
-  return {.name = "mpi"};
+  return {.name = "mpi", .faults = FaultSupport::devices};
 }
 
 // Opens the GPUs of this process. Throws UnavailableError where there is none.

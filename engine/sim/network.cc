@@ -6,16 +6,19 @@
 #include <map>
 #include <tuple>
 
+#include "engine/sim/faults/fault_clock.h"
 #include "topologies/base/portable_math.h"
 
 namespace tandem::sim {
 
-Network::Network(Simulation& simulation)
+Network::Network(Simulation& simulation, FaultClock* faults)
     : simulation_(simulation),
       platform_(simulation.platform()),
+      faults_(faults),
       flows_on_(platform_.direction_count()),
       bundle_on_(platform_.direction_count()),
-      bundles_(!platform_.topology().facts().exchanges_in_turn && platform_.topology().facts().share_spread <= 0) {}
+      bundles_(!platform_.topology().facts().exchanges_in_turn && platform_.topology().facts().share_spread <= 0 &&
+               (faults == nullptr || !faults->varies(Jitter::On::network))) {}
 
 // SimGrid would let a flow with a tenth of the latency have ten times the bandwidth of a shared link, as TCP does.
 // Latency is therefore spent here, and SimGrid sees flows without any, which share links evenly.
@@ -25,13 +28,14 @@ void Network::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_lat
 }
 
 void Network::transfer_over(RoutePtr route, Pair hosts, double bytes, bool with_latency, Then then) {
-  const double latency_s = with_latency ? platform_.latency_s(*route) : 0;
+  const double factor = faults_ != nullptr ? faults_->factor_of_transfer() : 1;
+  const double latency_s = with_latency ? factor * platform_.latency_s(*route) : 0;
   // Without bytes there is no flow: SimGrid would never report its end.
   if (bytes <= 0) return simulation_.at(Simulation::now_s() + latency_s, std::move(then));
-  const auto begin = [this, hosts, bytes, route = std::move(route)](Then at_end) {
+  const auto begin = [this, hosts, bytes, factor, route = std::move(route)](Then at_end) {
     dissolve_bundles_on(*route);
     count(*route, bytes);
-    start_weighted({hosts, route, bytes}, simulation_.in_scheduled_order(std::move(at_end)));
+    start_weighted({hosts, route, factor * bytes}, simulation_.in_scheduled_order(std::move(at_end)));
   };
   if (latency_s <= 0) return begin(std::move(then));
   simulation_.at(Simulation::now_s() + latency_s, [begin, then = std::move(then)] { begin(then); });
@@ -58,7 +62,8 @@ void Network::start_together(std::vector<Flow> flows, const Then& each, bool cou
   std::vector<std::pair<RoutePtr, int>> occupied;
   for (Flow& flow : flows) {
     occupied.emplace_back(flow.route, flow.count);
-    if (!bundles_ || !is_alone(flow)) {
+    if (faults_ != nullptr) flow.bytes *= faults_->factor_of_transfer();
+    if (!bundles_ || !is_alone(flow) || (faults_ != nullptr && faults_->changes(*flow.route))) {
       others.push_back(std::move(flow));
       continue;
     }

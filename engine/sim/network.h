@@ -17,7 +17,7 @@
 //
 // Nothing is bundled or made one where machines send to each other in turn, because flows without a common link may
 // then share a rate, nor where transfers have weights. A weight is drawn for each transfer, in the order in which they
-// start.
+// start. Nor are flows bundled that cross a link whose rate changes, or whose times vary.
 //
 // A flow may have a rate that it does not exceed even where it is alone, such as that of the thread blocks that copy.
 //
@@ -41,13 +41,16 @@
 
 namespace tandem::sim {
 
+class FaultClock;
+
 class Network {
  public:
   using Then = Simulation::Then;
   using Pair = std::pair<NodeIndex, NodeIndex>;  // from and to, two different nodes
   using RoutePtr = std::shared_ptr<const Route>;
 
-  explicit Network(Simulation& simulation);
+  // `faults`: of the run, which must outlive it; null: none.
+  explicit Network(Simulation& simulation, FaultClock* faults = nullptr);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
@@ -117,6 +120,7 @@ class Network {
 
   Simulation& simulation_;
   Platform& platform_;
+  FaultClock* const faults_;
   SparseVector<std::int32_t> flows_on_;               // by Platform::direction_index
   SparseVector<BundlePtr> bundle_on_;                 // likewise; bundled ones only
   const bool bundles_;                                // whether equal flows are bundled at all

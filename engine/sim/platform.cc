@@ -42,6 +42,14 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
     }
   }
 
+  // Links that nobody has used yet get their rate when they are added.
+  void set_rate(LinkIndex index) {
+    for (const bool forward : {true, false}) {
+      simgrid_compat::s4u::Link* const link = links_.at(platform_.direction_index({index, forward}));
+      if (link != nullptr) link->set_bandwidth(rate_of(index));
+    }
+  }
+
   // SimGrid asks this function for the links of a route. It reports no latency, because Network::transfer spends it.
   void get_local_route(const simgrid_compat::NetPoint* source, const simgrid_compat::NetPoint* destination,
                        simgrid_compat::LocalRoute* into, double* /*latency*/) override {
@@ -59,12 +67,17 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
 
   LinkImpl* link(const Edge& hop) {
     const std::size_t index = platform_.direction_index(hop);
-    LinkImpl*& link = links_[index];
+    simgrid_compat::s4u::Link*& link = links_[index];
     if (link == nullptr) {
-      const LinkModel& model = platform_.topology_.link_model(hop.link);
-      link = simgrid_compat::add_link(this, std::to_string(index), model.bandwidth_bytes_per_s.value)->get_impl();
+      link = simgrid_compat::add_link(this, std::to_string(index), rate_of(hop.link));
     }
-    return link;
+    return link->get_impl();
+  }
+
+  double rate_of(LinkIndex link) const {
+    const double own = platform_.topology_.link_model(link).bandwidth_bytes_per_s.value;
+    const auto share = platform_.shares_.find(link);
+    return share == platform_.shares_.end() ? own : own * share->second;
   }
 
   // Returns whether what the nodes send to each other shares a rate beyond those of its links.
@@ -95,20 +108,25 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
 
   Platform& platform_;
   std::vector<NodeIndex> nodes_;                          // by SimGrid's number of the host
-  SparseVector<LinkImpl*> links_;                         // by Platform::direction_index; null until used
+  SparseVector<simgrid_compat::s4u::Link*> links_;        // by Platform::direction_index; null until used
   std::map<std::pair<int, int>, LinkImpl*> exchanges_{};  // by the two workers, the smaller number first
 };
 
 Platform::Platform(const Topology& topology, Router& router, std::span<const HostSpec> nodes)
     : topology_(topology), router_(router) {
-  auto* zone = new Zone(*this);
-  simgrid_compat::adopt_zone(zone);
-  zone->add_nodes(nodes);
-  zone->add_links();
+  zone_ = new Zone(*this);
+  simgrid_compat::adopt_zone(zone_);
+  zone_->add_nodes(nodes);
+  zone_->add_links();
   simgrid_compat::seal_platform();
 }
 
 Platform::~Platform() = default;
+
+void Platform::set_share(LinkIndex link, double share) {
+  double& known = shares_.try_emplace(link, 1).first->second;
+  if (std::exchange(known, share) != share) zone_->set_rate(link);
+}
 
 double Platform::latency_s(const Route& route) {
   for (const Edge& hop : route.hops) {

@@ -48,6 +48,9 @@ class Platform {
     const bool shares = topology_.direction(hop.link) != Direction::duplex;
     return 2 * std::size_t{hop.link} + (hop.forward || shares ? 0 : 1);
   }
+  // From now on the link carries this share (more than 0) of its own rate in each direction.
+  void set_share(LinkIndex link, double share);
+
   const Topology& topology() const { return topology_; }
   std::size_t direction_count() const { return 2 * topology_.link_count(); }
 
@@ -56,6 +59,8 @@ class Platform {
 
   const Topology& topology_;
   Router& router_;
+  Zone* zone_ = nullptr;                            // SimGrid's
+  std::unordered_map<LinkIndex, double> shares_{};  // of links that have had another rate than their own
   std::shared_ptr<const Route> next_route_;
   std::unordered_map<NodeIndex, simgrid_compat::s4u::Host*> hosts_;
   std::vector<const LinkModel*> models_with_latency_;  // each once

@@ -15,6 +15,7 @@ inline EngineInfo sim_engine_info() {
           .models_collectives = true,
           .optional_values = true,
           .symmetry = true,
+          .faults = FaultSupport::all,
           .device_types = {DeviceType::cpu, DeviceType::gpu}};
 }
 

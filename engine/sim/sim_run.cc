@@ -24,7 +24,7 @@ double waiting_in_step(const EngineOptions& options) {
 }
 
 bool merges_repeats_in(const EngineOptions& options, const Capabilities& capabilities) {
-  return options.merges_repeats && !capabilities.carries_values && !options.schedule_seed &&
+  return options.merges_repeats && !capabilities.carries_values && !options.schedule_seed && !options.faults &&
          options.topology->facts().share_spread <= 0 && options.records == RecordLevel::all &&
          options.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid;
 }
@@ -41,7 +41,8 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, K
       hosts_(running_hosts()),
       schedule_(options.schedule_seed),
       simulation_(*options.topology, known.router, hosts_, schedule_ ? &*schedule_ : nullptr),
-      network_(simulation_),
+      faults_(options.faults ? std::optional<FaultClock>(std::in_place, *this, *options.faults) : std::nullopt),
+      network_(simulation_, faults()),
       cores_(simulation_),
       scheduler_(simulation_, cores_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
       measured_times_(options.topology->facts().collectives),

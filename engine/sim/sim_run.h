@@ -18,6 +18,7 @@
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/measured_times.h"
 #include "engine/sim/collectives/nccl_groups.h"
+#include "engine/sim/faults/fault_clock.h"
 #include "engine/sim/network.h"
 #include "engine/sim/placement.h"
 #include "engine/sim/scheduler.h"
@@ -70,6 +71,7 @@ class SimRun {
   NcclGroups& nccl() { return nccl_; }
   const MeasuredTimes& measured_times() const { return measured_times_; }
 
+  FaultClock* faults() { return faults_ ? &*faults_ : nullptr; }                   // null: nothing goes wrong
   symmetry::RunSymmetry* symmetry() { return symmetry_ ? &*symmetry_ : nullptr; }  // null: every worker runs
   bool runs(int worker) const { return !symmetry_ || symmetry_->runs(worker); }
   bool runs(int worker, const DeviceId& device) const { return !symmetry_ || symmetry_->runs(worker, device); }
@@ -119,6 +121,7 @@ class SimRun {
   std::vector<HostSpec> hosts_;
   std::optional<SeededSchedule> schedule_;
   Simulation simulation_;
+  std::optional<FaultClock> faults_;
   Network network_;
   Cores cores_;
   Scheduler scheduler_;

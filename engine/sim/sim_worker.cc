@@ -209,7 +209,8 @@ Communicator& SimWorker::communicator(std::span<const DeviceId> devices) {
 }
 
 void SimWorker::took_input(std::int64_t elements, std::int64_t bytes) {
-  SimTask::current().debt_s += cpu_.costs().input_s(elements, static_cast<double>(bytes));
+  const double factor = run_.faults() != nullptr ? run_.faults()->factor_of_input(index_) : 1;
+  SimTask::current().debt_s += factor * cpu_.costs().input_s(elements, static_cast<double>(bytes));
 }
 
 void SimWorker::begin_step(int step) {
@@ -217,6 +218,7 @@ void SimWorker::begin_step(int step) {
   TANDEM_REQUIRE(step_ == kNoStep, "a step begins within a step");
   if (run_.symmetry() != nullptr) run_.symmetry()->begin_step(step);
   if (step == 0) run_.begin_steps();
+  if (run_.faults() != nullptr) run_.faults()->begin_step(index_, step);
   step_start_ns_ = now();
   step_ = step;
 }

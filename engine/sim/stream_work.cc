@@ -69,8 +69,10 @@ void OpWork::take_effect(const SimDevice& device) const {
 void OpWork::start(SimStream& stream) {
   record_.start_ns = Simulation::now_ns();
   const SimDevice& device = stream.sim_device();
+  SimRun& run = stream.sim_device().run();
+  const double fault = run.faults() != nullptr ? run.faults()->factor_of_op(device, record_.step) : 1;
   const double seconds = seconds_ * (device.is_in_collective() ? device.costs().slowdown_by_collectives() : 1);
-  stream.sim_device().run().simulation().execute(device.node(), seconds, alone_s_, [this, &stream] { end(stream); });
+  run.simulation().execute(device.node(), fault * seconds, fault * alone_s_, [this, &stream] { end(stream); });
 }
 
 void OpWork::end(SimStream& stream) {

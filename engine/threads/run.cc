@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "engine/threads/deadlock_watch.h"
 #include "engine/threads/thread_monitor.h"
@@ -22,6 +23,11 @@ Run::Run(const Capabilities& capabilities, const EngineOptions& options, std::sh
       pool_(context_.control) {
   if (machine.computes_on_cores()) context_.control.cores().limit();
   if (neighbours_ != nullptr) context_.remote_memory = &neighbours_->memory();
+  if (options.faults) {
+    std::function<void()> kill;
+    if (neighbours_ != nullptr) kill = [] { std::raise(SIGKILL); };
+    context_.faults = std::make_unique<FaultInjector>(*options.faults, specs_, std::move(kill));
+  }
   add_workers(options.workers);
 }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "engine/threads/block_pool.h"
+#include "engine/threads/fault_injector.h"
 #include "engine/threads/remote_memory.h"
 #include "engine/threads/run_control.h"
 #include "engine/timeline.h"
@@ -30,6 +31,7 @@ struct RunContext {
 
   RunControl control;
   RemoteMemory* remote_memory = nullptr;  // where there are other processes
+  std::unique_ptr<FaultInjector> faults;  // null: nothing goes wrong on purpose
   std::shared_ptr<BlockPool> memory;
   const RecordLevel records;
   std::atomic<std::int64_t> next_sequence{0};  // of collectives

@@ -245,6 +245,7 @@ Communicator& ThreadWorker::communicator(std::span<const DeviceId> devices) {
 void ThreadWorker::begin_step(int step) {
   TANDEM_REQUIRE(step >= 0, "a negative step");
   TANDEM_REQUIRE(state_.step() == kNoStep, "a step begins within a step");
+  if (run_.context().faults) run_.context().faults->begin_step(index(), step, now());
   state_.set_step(step);
   step_start_ns_ = now();
 }

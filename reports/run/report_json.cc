@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/course/course_json.h"
 #include "reports/errors/known_errors.h"
 #include "reports/run/memory_json.h"
 #include "reports/run/model_work_json.h"
@@ -218,6 +219,8 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   if (report.summary.critical_path) json["critical_path_ns"] = critical_path_to_json(*report.summary.critical_path);
   if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
   if (report.expected_error) json["expected_error"] = band_to_json(*report.expected_error);
+  if (!report.faults.empty()) json["faults"] = report.faults;
+  if (report.course) json["job"] = course_to_json(*report.course);
   if (report.memory && report.memory_error) json["memory_expected_error"] = band_to_json(*report.memory_error);
   json["collectives"] = collectives_to_json(report.summary.collectives);
   if (!report.calibrated.empty()) json["calibrated"] = calibrated_to_json(report.calibrated);

@@ -1,5 +1,6 @@
 // Reads a report back from JSON.
 #include "reports/base/json_fields.h"
+#include "reports/course/course_json.h"
 #include "reports/errors/known_errors.h"
 #include "reports/run/memory_json.h"
 #include "reports/run/model_work_json.h"
@@ -209,6 +210,8 @@ void read_results(const JsonField& root, Report& report) {
     const JsonField before = error.optional("relative");  // of an earlier version
     report.expected_error = read_band(before.present() ? before : error.required("intervals"), error.required("basis"));
   }
+  for (const JsonField& item : root.optional("faults").items()) report.faults.push_back(item.text());
+  if (const JsonField job = root.optional("job"); job.present()) report.course = course_from_json(job);
   const JsonField efficiency = root.optional("scaling_efficiency");
   if (efficiency.present()) report.scaling_efficiency = efficiency.number_or_null();
   for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number_or_null());

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "reports/base/text_table.h"
+#include "reports/course/course_text.h"
 #include "reports/run/explanation_text.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/units.h"
@@ -291,9 +292,14 @@ std::string notes_text(const Report& report) {
   return text;
 }
 
+std::string faults_text(const Report& report) {
+  return wrapped_list("WITH FAULTS ", report.faults, ";");
+}
+
 std::string report_text(const Report& report, bool all) {
-  std::string text = title_of(report) + "\n" + origin_text(report) + "\n\n";
+  std::string text = faults_text(report) + title_of(report) + "\n" + origin_text(report) + "\n\n";
   if (report.is_disturbed()) text += "DISTURBED: " + shown(lost_text(*report.machine_use)) + ".\n\n";
+  if (report.course) text += course_text(*report.course) + "\nundisturbed steps\n";
   text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report, all);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;
   if (const std::string symmetry = symmetry_text(report); !symmetry.empty()) text += "\n" + symmetry;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "scenarios/faults/faults_reader.h"
 #include "scenarios/reading/content_hash.h"
 #include "scenarios/reading/machine_reader.h"
 #include "scenarios/reading/scenario_document.h"
@@ -60,6 +61,8 @@ class ScenarioReader {
     scenario_.warmup_steps = root_.optional("warmup_steps").integer(0, kMostSteps, 0);
     check_rules(scenario_, problems_);
     read_expectations(root_.optional("expect"));
+    const YamlReader faults = root_.optional("faults"), recovery = root_.optional("recovery");
+    if (problems_.empty()) scenario_.faults = read_faults(faults, recovery, scenario_, folder());
     scenario_.sweep = read_sweep(root_.optional("sweep"), *scenario_.document);
   }
   void finish() { root_.finish(); }

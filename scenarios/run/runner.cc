@@ -11,12 +11,14 @@
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/estimates/fitting_changes.h"
 #include "scenarios/estimates/size_check.h"
+#include "scenarios/faults/engine_faults.h"
 #include "scenarios/import/traces/trace.h"
 #include "scenarios/job/job.h"
 #include "scenarios/job/launch.h"
 #include "scenarios/job/machine_watch.h"
 #include "scenarios/job/parallel_settings.h"
 #include "scenarios/reading/scenario_rules.h"
+#include "scenarios/run/course_run.h"
 #include "scenarios/run/memory_curve.h"
 #include "scenarios/run/parallel_training.h"
 #include "scenarios/run/run_facts.h"
@@ -41,6 +43,7 @@ EngineOptions options_of(const Job& job, const RunOptions& run_options) {
   options.devices_in_step = run_options.devices_in_step.value_or(job.devices_in_step);
   options.work_spread = job.scenario.workload.spread;
   options.schedule_seed = run_options.schedule_seed;
+  options.faults = engine_faults(job);
   options.graphs = asked.graphs;
   options.limits_memory = !job.models_machine || !is_memory_estimated(job);
   options.records = asked.records;
@@ -218,7 +221,7 @@ constexpr int kUsualPeriods = 2;
 
 // Runs as few passes of each step as show what the others do; nothing where they do not.
 std::optional<RunResult> run_steady_state(const Job& job, const RunOptions& options) {
-  if (!options.only_report || options.schedule_seed) return std::nullopt;
+  if (!options.only_report || options.schedule_seed || job.scenario.faults) return std::nullopt;
   int least = 1, multiple = 1;
   while (std::optional<FewerPasses> fewer = fewer_passes(job, least, multiple)) {
     RunResult result = run_part(job_of(fewer->scenario), job, options);
@@ -266,6 +269,36 @@ void add_scaling(Report& report, const Job& job) {
   if (one > 0) report.scaling_efficiency = report.throughput() / (one * report.replicas);
 }
 
+// A real engine makes faults happen only where that was asked for.
+void check_injection(const Scenario& scenario, const RunOptions& options) {
+  if (!scenario.faults || engine_info(scenario.engine.name).needs_topology || options.injects_faults) return;
+  throw InputError({scenario.problem_at(
+      "faults",
+      fmt::format("engine '{}' is this machine, and makes them happen with --inject only", scenario.engine.name))});
+}
+
+RunResult run_with_topology(const Scenario& run, const RunOptions& options, const LaunchedJob* launched) {
+  if (engine_info(run.engine.name).needs_topology && has_course(run)) {
+    return run_course(run, [&](const Scenario& state, bool for_report) {
+      RunOptions of_state = options;
+      if (for_report) {
+        of_state.is_quick = of_state.only_report = true;
+        of_state.measures_scaling = false;
+        of_state.figures = Figures::of_steps;
+        of_state.progress = nullptr;
+      }
+      return run_with_topology(state, of_state, launched);
+    });
+  }
+  const Job job = job_of(run);
+  if (launched != nullptr) check_tf_config(job.tasks, launched->rank(), process_environment());
+  RunResult result = run_job(job, options);
+  if (run.faults) result.report.faults = fault_texts(*run.faults);
+  add_notes(result.report, job, result.timeline);
+  if (options.measures_scaling) add_scaling(result.report, job);
+  return result;
+}
+
 }  // namespace
 
 RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
@@ -275,12 +308,8 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
   const LaunchedJob* launched = join_launch(scenario);
   const Scenario run = with_topology(scenario);
   try {
-    const Job job = job_of(run);
-    if (launched != nullptr) check_tf_config(job.tasks, launched->rank(), process_environment());
-    RunResult result = run_job(job, options);
-    add_notes(result.report, job, result.timeline);
-    if (options.measures_scaling) add_scaling(result.report, job);
-    return result;
+    check_injection(run, options);
+    return run_with_topology(run, options, launched);
   } catch (const StrategyError& error) {  // the scenario's strategy cannot do what its other parts ask for
     throw InputError({scenario.problem_at("strategy", error.what())});
   } catch (const ImpossibleError& error) {

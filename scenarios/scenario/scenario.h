@@ -27,6 +27,7 @@ namespace tandem {
 
 class SharedParts;
 class YamlDocument;
+struct FaultSettings;
 struct RankTrace;
 struct SweepSettings;
 
@@ -152,6 +153,7 @@ struct Scenario {
   int steps = 0;         // warm-up included
   int warmup_steps = 0;  // how many of the first steps the report's figures leave out
   Expectations expect;
+  std::shared_ptr<const FaultSettings> faults{};  // null: nothing goes wrong
   std::shared_ptr<const SweepSettings> sweep{};  // null: none
 
   // In a scenario that flags of the command line, or a launch, have changed (with_flags()): by key, the flag that gave

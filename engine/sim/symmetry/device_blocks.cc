@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/sim/faults/faulty_parts.h"
+
 namespace tandem::sim::symmetry {
 namespace {
 
@@ -22,7 +24,7 @@ bool has_equal_gpus(const Topology& topology, const WorkerSpec& spec, int size) 
 DeviceBlocks::DeviceBlocks(const EngineOptions& options) : size_(options.alike_devices) {
   std::set<int> machines;
   for (const WorkerSpec& spec : options.workers) machines.insert(spec.topology_worker);
-  if (machines.size() != options.workers.size()) size_ = 1;
+  if (machines.size() != options.workers.size() || devices_differ_by_faults(options)) size_ = 1;
   const auto are_equal = [&] {
     return std::ranges::all_of(options.workers,
                                [&](const WorkerSpec& spec) { return has_equal_gpus(*options.topology, spec, size_); });

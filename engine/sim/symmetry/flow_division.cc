@@ -88,8 +88,8 @@ class FlowPatterns::Division {
   void add_slots() {
     for (const std::uint32_t place : crossed_) {
       const std::uint32_t link = all_.busy_[place];
-      const double capacity = all_.capacity(link);
-      if (load_[place] <= capacity * kFull) continue;
+      const Capacity capacity = all_.capacity(link);
+      if (load_[place] <= capacity.bytes_per_s * kFull) continue;
       slot_of_[place] = static_cast<std::uint32_t>(slots_.size());
       slots_.push_back(link);
       link_colours_.push_back(
@@ -252,7 +252,7 @@ class FlowPatterns::Division {
   std::vector<Source*> sources_;         // of the components that have changed, one component after the other
   std::vector<std::uint32_t> place_of_;  // by direction, in busy_
   std::vector<std::uint32_t> slots_;     // the direction that each slot is
-  std::map<double, std::uint32_t> capacities_;
+  std::map<Capacity, std::uint32_t> capacities_;
   std::map<Colour, std::uint32_t> colours_;
   std::uint32_t patterns_ = 0;
   // By place, for the component that is being collected.

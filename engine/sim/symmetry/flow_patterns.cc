@@ -155,7 +155,7 @@ void FlowPatterns::add_load(const Source& source, std::size_t patterns, double f
   std::vector<std::uint32_t> crossed;  // used if there are several patterns
   const auto add = [&](std::uint32_t link, double bytes_per_s) {
     load_[link] += factor * bytes_per_s;
-    if (is_busy_[link] || load_[link] <= capacity(link) * kFull) return;
+    if (is_busy_[link] || load_[link] <= capacity(link).bytes_per_s * kFull) return;
     is_busy_[link] = has_new_busy_links_ = true;
     busy_.push_back(link);
   };

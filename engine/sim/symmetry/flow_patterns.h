@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/sim/faults/faulty_parts.h"
 #include "engine/sim/network.h"
 #include "engine/sim/symmetry/images.h"
 #include "engine/sim/symmetry/partition.h"
@@ -62,7 +63,9 @@ class FlowPatterns {
  public:
   using Routes = std::function<void(const Via&, Route& into)>;  // appends the route
 
-  FlowPatterns(const Topology& topology, const WorkerClasses& classes) : topology_(topology), classes_(classes) {}
+  // `faulty`: the links whose rates change.
+  FlowPatterns(const Topology& topology, const WorkerClasses& classes, FaultyLinks faulty)
+      : topology_(topology), classes_(classes), faulty_(std::move(faulty)) {}
 
   // Returns the source of this name, a new one if there is none yet. `classes`: the classes whose members fall into
   // `images`; empty: there is one image. `parts`: the parts of each image, with so many
@@ -134,8 +137,17 @@ class FlowPatterns {
     return static_cast<std::uint32_t>(flow % (pattern.flows.size() / source.parts));
   }
   void add_flow(Pattern& pattern, const Route& route) const;
-  double capacity(std::uint32_t direction) const {
-    return topology_.link_model(direction / 2).bandwidth_bytes_per_s.value;
+  // The least that a link can carry at any time. Links with equal capacities are alike.
+  struct Capacity {
+    double bytes_per_s = 0;
+    int fault = 0;
+    auto operator<=>(const Capacity&) const = default;
+  };
+  Capacity capacity(std::uint32_t direction) const {
+    const double own = topology_.link_model(direction / 2).bandwidth_bytes_per_s.value;
+    const auto faulty = faulty_.empty() ? faulty_.end() : faulty_.find(direction / 2);
+    if (faulty == faulty_.end()) return {own};
+    return {own * faulty->second.least_share, faulty->second.number};
   }
   void add_load(Source& source);
   void add_load(const Source& source, std::size_t patterns, double factor);
@@ -149,6 +161,7 @@ class FlowPatterns {
 
   const Topology& topology_;
   const WorkerClasses& classes_;
+  const FaultyLinks faulty_;
   std::vector<Source> sources_;
   std::unordered_map<std::u32string, int> names_;
   bool is_outdated_ = false;

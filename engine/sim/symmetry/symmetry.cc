@@ -14,7 +14,7 @@ constexpr int kMostRuns = 32;
 }  // namespace
 
 Symmetry::Symmetry(const EngineOptions& options)
-    : classes_(options), blocks_(options), patterns_(*options.topology, classes_) {
+    : classes_(options), blocks_(options), patterns_(*options.topology, classes_, faulty_links(options)) {
   if (!classes_.saves_work()) classes_.separate();
 }
 
@@ -22,7 +22,7 @@ bool Symmetry::is_possible(const EngineOptions& options) {
   return !options.alike.empty() && options.values.value_or(ValueMode::none) == ValueMode::none &&
          options.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid &&
          !options.schedule_seed && !options.topology->facts().exchanges_in_turn &&
-         options.topology->facts().share_spread <= 0;
+         options.topology->facts().share_spread <= 0 && (!options.faults || options.faults->jitter.empty());
 }
 
 bool Symmetry::begin_run() {

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "engine/sim/faults/faulty_parts.h"
 #include "topologies/base/error.h"
 
 namespace tandem::sim::symmetry {
@@ -30,14 +31,19 @@ WorkerClasses::WorkerClasses(const EngineOptions& options) : options_(options) {
   const bool have_own_machines = find_machines();
   std::vector<std::u32string> machines;
   if (have_own_machines) machines = describe_machines();
-  using Key = std::tuple<int, std::string, DeviceType, int, std::u32string>;
+  const std::vector<int> faulty = faulty_workers(options);
+  using Key = std::tuple<int, std::string, DeviceType, int, std::u32string, int>;
   std::map<Key, int> known;
   for (std::size_t worker = 0; worker < workers; ++worker) {
     const WorkerSpec& spec = options.workers[worker];
     int index = static_cast<int>(members_.size());
     if (have_own_machines) {
-      Key key{options.alike[worker], spec.job, spec.device_type, spec.device_count,
-              machines[static_cast<std::size_t>(spec.topology_worker)]};
+      Key key{options.alike[worker],
+              spec.job,
+              spec.device_type,
+              spec.device_count,
+              machines[static_cast<std::size_t>(spec.topology_worker)],
+              faulty[worker]};
       index = known.try_emplace(std::move(key), index).first->second;
     }
     if (index == static_cast<int>(members_.size())) members_.emplace_back();

@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "scenarios/faults/course_model.h"
+
+namespace tandem {
+namespace {
+
+// What the scenario does not state of the recovery from the failures that the job met.
+std::vector<std::string> unknown_of(const CourseJob& job, const FaultSettings& faults) {
+  const RecoverySettings& recovery = faults.recovery;
+  const CheckpointSettings& checkpoint = recovery.checkpoint;
+  const bool saves = checkpoint.every_steps || checkpoint.every_s;
+  const bool rolls_back = job.policy != RecoveryPolicy::continue_ && job.policy != RecoveryPolicy::wait;
+  std::vector<std::string> unknown;
+  const auto add = [&](bool is_unknown, const char* what) {
+    if (is_unknown) unknown.emplace_back(what);
+  };
+  add(!recovery.detection_s, "detection");
+  add(!recovery.restart_s && job.policy != RecoveryPolicy::wait, "restart");
+  add(!checkpoint.load_s, "checkpoint.load");
+  add(!saves && rolls_back, "checkpoint.every");
+  add(saves && !checkpoint.time_s, "checkpoint.time");
+  const bool needs_machine = job.policy != RecoveryPolicy::spare;
+  add(needs_machine && std::ranges::any_of(faults.fail, [](const FailFault& one) { return !one.back_after_s; }),
+      "back_after");
+  return unknown;
+}
+
+double goodput_with(CourseJob job, const FaultSettings& faults, double extra_s) {
+  job.extra_s = extra_s;
+  return course_of(job, faults).goodput();
+}
+
+// Returns the most seconds for each restart with which so much of the time is useful; nothing where even 0 are too
+// many.
+std::optional<double> most_seconds(const CourseJob& job, const FaultSettings& faults, double goodput, double mttf_s) {
+  constexpr int kHalvings = 24;
+  double least_s = 0, most_s = mttf_s;
+  if (goodput_with(job, faults, 0) < goodput) return std::nullopt;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle_s = (least_s + most_s) / 2;
+    (goodput_with(job, faults, middle_s) >= goodput ? least_s : most_s) = middle_s;
+  }
+  return least_s;
+}
+
+}  // namespace
+
+JobCourse course_with_break_even(const CourseJob& job, const FaultSettings& faults) {
+  std::map<ClusterState, double> known;
+  CourseJob asked_once = job;
+  asked_once.step_s = [&](const ClusterState& state) {
+    const auto [place, is_new] = known.try_emplace(state, 0.0);
+    if (is_new) place->second = job.step_s(state);
+    return place->second;
+  };
+  JobCourse course = course_of(asked_once, faults);
+  if (course.failures == 0 || job.policy == RecoveryPolicy::end) return course;
+  course.unknown = unknown_of(job, faults);
+  const bool stops_all = job.policy != RecoveryPolicy::continue_;
+  if (course.unknown.empty() || !stops_all || !course.ended.empty()) return course;
+  for (const double goodput : {0.95, 0.9, 0.8}) {
+    const auto seconds = most_seconds(asked_once, faults, goodput, course.mttf_s);
+    if (seconds) course.break_even.push_back({.goodput = goodput, .seconds = *seconds});
+  }
+  return course;
+}
+
+}  // namespace tandem

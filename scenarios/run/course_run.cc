@@ -1,0 +1,150 @@
+#include "scenarios/run/course_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "scenarios/estimates/device_memory.h"
+#include "scenarios/faults/course_model.h"
+#include "scenarios/faults/engine_faults.h"
+#include "scenarios/faults/fault_settings.h"
+#include "scenarios/reading/scenario_rules.h"
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kSampleSteps = 8;           // after the warm-up, of each state
+constexpr int kMostStepsOneByOne = 2000;  // of a job with faults, in a simulation
+
+RecoveryPolicy policy_of(const Scenario& scenario) {
+  if (scenario.faults->recovery.policy) return *scenario.faults->recovery.policy;
+  if (parameter_servers(scenario) > 0) return RecoveryPolicy::continue_;
+  return training_workers(scenario) > 1 ? RecoveryPolicy::restart_all : RecoveryPolicy::end;
+}
+
+// Refuses what a strategy cannot do.
+void check_policy(const Scenario& scenario, RecoveryPolicy policy) {
+  if (policy != RecoveryPolicy::continue_ || parameter_servers(scenario) > 0) return;
+  throw InputError({scenario.problem_at(
+      "recovery.policy",
+      fmt::format("workers of strategy '{}' do not go on without one that is lost; restart_all, wait, "
+                  "spare and elastic are possible",
+                  scenario.strategy.name))});
+}
+
+// Returns the scenario without faults, but for times that vary, and with few steps.
+Scenario sample_of(const Scenario& scenario) {
+  Scenario sample = scenario;
+  auto faults = std::make_shared<FaultSettings>();
+  faults->jitter = scenario.faults->jitter;
+  sample.faults = faults->jitter.empty() ? nullptr : std::move(faults);
+  sample.steps = std::min(scenario.steps, scenario.warmup_steps + kSampleSteps);
+  return sample;
+}
+
+// Returns the sample on so many fewer workers, each with its share of the batch; nothing where that cannot be.
+std::optional<Scenario> with_fewer_workers(const Scenario& sample, int lost) {
+  const int workers = training_workers(sample), left = workers - lost;
+  if (left < 1) return std::nullopt;
+  Scenario fewer = sample;
+  fewer.devices.workers = left;
+  fewer.devices.ps = parameter_servers(sample);
+  fewer.workload.batch = std::max(1, static_cast<int>(std::int64_t{sample.workload.batch} * left / workers));
+  MeshSettings& mesh = fewer.strategy.mesh;
+  if (strategy_info(sample.strategy.name).has_free_mesh()) {
+    if (std::int64_t{mesh.data} * left % workers != 0) return std::nullopt;
+    mesh.data = static_cast<int>(std::int64_t{mesh.data} * left / workers);
+  }
+  Diagnostics problems;
+  check_rules(fewer, problems);
+  return problems.empty() ? std::optional(std::move(fewer)) : std::nullopt;
+}
+
+// Seconds for the examples of one step of the whole job.
+double seconds_of_step(const Report& report, double units) {
+  const double throughput = report.throughput();
+  return throughput > 0 ? units / throughput : std::numeric_limits<double>::infinity();
+}
+
+class StepTimes {
+ public:
+  StepTimes(const Scenario& scenario, const Scenario& sample, const Report& undisturbed, const RunScenario& run)
+      : scenario_(scenario), sample_(sample), undisturbed_(undisturbed), run_(run) {}
+
+  double operator()(const ClusterState& state) {
+    if (state == ClusterState{}) return seconds_of_step(undisturbed_, undisturbed_.units_per_step);
+    // A mesh goes on with as many workers as make whole replicas.
+    std::optional<Scenario> fewer = sample_;
+    for (int lost = state.lost_workers; lost > 0; ++lost) {
+      fewer = with_fewer_workers(sample_, lost);
+      if (fewer || lost >= training_workers(sample_)) break;
+    }
+    if (!fewer) return std::numeric_limits<double>::infinity();
+    ++simulated_;
+    fewer->faults = slow_all_the_time(state, training_workers(*fewer));
+    try {
+      return seconds_of_step(run_(*fewer, true).report, undisturbed_.units_per_step);
+    } catch (const MemoryError&) {
+      return std::numeric_limits<double>::infinity();  // fewer devices have too little memory
+    }
+  }
+
+  int simulated() const { return simulated_; }
+
+ private:
+  // Workers are alike: where a slow one is beyond those that are left, the last of them is slow.
+  std::shared_ptr<const FaultSettings> slow_all_the_time(const ClusterState& state, int workers) const {
+    auto faults = std::make_shared<FaultSettings>();
+    if (sample_.faults) faults->jitter = sample_.faults->jitter;
+    for (const auto& [index, worker] : state.slow) {
+      SlowFault slow = scenario_.faults->slow[static_cast<std::size_t>(index)];
+      slow.when = {};
+      slow.again.reset();
+      if (slow.target.links.empty()) {
+        slow.target.which = FaultTarget::Which::one;
+        slow.target.task = std::min(worker, workers - 1);
+      }
+      faults->slow.push_back(std::move(slow));
+    }
+    return faults;
+  }
+
+  const Scenario& scenario_;
+  const Scenario& sample_;
+  const Report& undisturbed_;
+  const RunScenario& run_;
+  int simulated_ = 1;
+};
+
+}  // namespace
+
+bool has_course(const Scenario& scenario) {
+  if (!scenario.faults) return false;
+  const FaultSettings& faults = *scenario.faults;
+  if (!faults.fail.empty() || !faults.trace.empty() || faults.has_recovery) return true;
+  return scenario.steps > kMostStepsOneByOne && !faults.slow.empty();
+}
+
+RunResult run_course(const Scenario& scenario, const RunScenario& run) {
+  const RecoveryPolicy policy = policy_of(scenario);
+  check_policy(scenario, policy);
+  const Scenario sample = sample_of(scenario);
+  RunResult result = run(sample, false);
+  StepTimes times(scenario, sample, result.report, run);
+  const CourseJob job{.steps = static_cast<double>(scenario.steps),
+                      .workers = training_workers(scenario),
+                      .policy = policy,
+                      .repeats_functions = parameter_servers(scenario) > 0,
+                      .step_s = std::ref(times)};
+  result.report.course = course_with_break_even(job, *scenario.faults);
+  result.report.faults = fault_texts(*scenario.faults);
+  result.report.notes.push_back(fmt::format(
+      "the job has {} steps; {} of {} of its cluster were simulated, and the job made of their times", scenario.steps,
+      sample.steps, times.simulated() == 1 ? "the one state" : fmt::format("each of {} states", times.simulated())));
+  return result;
+}
+
+}  // namespace tandem
