@@ -49,6 +49,7 @@ struct CompareFlags {
   int tries = 3;
   bool all = false;
   bool details = false;
+  bool injects_faults = false;
 };
 
 // What is run on both engines.
@@ -180,10 +181,12 @@ Scenario on_engine(const CompareFlags& flags, const Variant& variant, const std:
   return with_flags(variant.scenario, changes);
 }
 
-RunResult run_variant(const Variant& variant, const Scenario& scenario, ProgressLine& progress) {
+RunResult run_variant(const CompareFlags& flags, const Variant& variant, const Scenario& scenario,
+                      ProgressLine& progress) {
   const std::string what =
       fmt::format("{} on {}", variant.name.empty() ? scenario.name : variant.name, scenario.engine.name);
   RunOptions options;
+  options.injects_faults = flags.injects_faults;
   options.progress = progress.of_steps(what);
   const Phase phase("run " + what);
   return run_scenario(scenario, options);
@@ -245,14 +248,14 @@ void add_comparison(const CompareFlags& flags, const Variant& variant, const std
                                      .tries = flags.tries,
                                      .usual = knows_pace ? pace_of(*topology, devices) : std::nullopt};
   const Scenario measuring = on_engine(flags, variant, flags.engines[0], "", topology);
-  PacedRun paced = measure_at_pace(measurement, [&] { return run_variant(variant, measuring, progress); });
+  PacedRun paced = measure_at_pace(measurement, [&] { return run_variant(flags, variant, measuring, progress); });
   RunResult& measured = paced.result;
   if (!reports_for_job()) return;
   const std::string workers = joined_job() == nullptr ? "" : std::to_string(measured.report.workers);
   std::vector<std::string> notes;
   const auto at_its_pace = topology_at(topology, measurement, paced, notes);
   const Scenario predicting = on_engine(flags, variant, flags.engines[1], workers, at_its_pace);
-  RunResult predicted = run_variant(variant, predicting, progress);
+  RunResult predicted = run_variant(flags, variant, predicting, progress);
   predicted.report.notes.insert(predicted.report.notes.end(), notes.begin(), notes.end());
   keep_unused_in_both(measured.report.notes, predicted.report.notes);
   compared.comparisons.push_back(compare(measured.report, predicted.report, disturbance));
@@ -359,6 +362,8 @@ void add_compare(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 100));
   command->add_flag("--all", flags->all,
                     "Every strategy on the scenario's workload, on 1, 2 and 4 devices or on those of --replicas");
+  command->add_flag("--inject", flags->injects_faults,
+                    "Make the scenario's faults happen where it is measured; they are else refused");
   command->add_flag("--details", flags->details,
                     "Every part of the step and every collective, of every variant; with --json, also what pictures "
                     "need, so that `report` writes the same page");

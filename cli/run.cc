@@ -158,6 +158,8 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1 << 30))
       ->excludes(trace);
   command->add_flag("--all", flags->all, "Show every collective, however many there are");
+  command->add_flag("--inject", flags->run.injects_faults,
+                    "On a real engine: make the scenario's faults happen, which are else refused");
   command
       ->add_flag("--assumptions", flags->assumptions,
                  "Of a simulation: which assumed figures of the machine move the step most, and by how much")

@@ -273,7 +273,7 @@ std::string overview_text(const std::vector<Comparison>& comparisons) {
 
 std::string comparisons_text(const std::vector<Comparison>& comparisons, bool details) {
   if (comparisons.empty()) return "";
-  std::string text;
+  std::string text = faults_text(comparisons.back().measured);
   if (comparisons.size() > 1) text += overview_text(comparisons) + "\n";
   if (details) {
     for (const Comparison& comparison : comparisons) text += details_text(comparison) + "\n";

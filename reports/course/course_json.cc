@@ -39,6 +39,10 @@ Json course_to_json(const JobCourse& course) {
                {"mttf_s", course.mttf_s},
                {"mttf_is_given", course.is_mttf_given},
                {"time_s", shares_to_json(course.time_s)}};
+  if (course.least_goodput && course.greatest_goodput) {
+    json["goodput_when_drawn_again"] = {
+        {"least", *course.least_goodput}, {"greatest", *course.greatest_goodput}, {"draws", course.redraws}};
+  }
   if (!course.ended.empty()) json["ended"] = course.ended;
   if (!course.unknown.empty()) json["unknown"] = course.unknown;
   for (const BreakEven& one : course.break_even) {
@@ -67,6 +71,11 @@ JobCourse course_from_json(const JsonField& field) {
                    .updates_twice = field.required("updates_twice").whole_number(),
                    .mttf_s = field.required("mttf_s").number(),
                    .is_mttf_given = field.required("mttf_is_given").boolean()};
+  if (const JsonField again = field.optional("goodput_when_drawn_again"); again.present()) {
+    course.least_goodput = again.required("least").number();
+    course.greatest_goodput = again.required("greatest").number();
+    course.redraws = again.required("draws").positive_count();
+  }
   for (const JsonField& item : field.optional("unknown").items()) course.unknown.push_back(item.text());
   for (const JsonField& item : field.optional("break_even").items()) {
     course.break_even.push_back(

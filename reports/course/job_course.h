@@ -46,9 +46,13 @@ struct JobCourse {
   std::int64_t failures = 0;                   // that the job met
   double steps_lost = 0;                       // done, and done again
   std::int64_t checkpoints = 0;
-  std::int64_t updates_twice = 0;      // at most: of steps that a lost worker had begun and another one did again
-  double mttf_s = 0;                   // mean time to the next failure of the job; 0: there were none
-  bool is_mttf_given = false;          // by the scenario; false: as observed
+  std::int64_t updates_twice = 0;  // at most: of steps that a lost worker had begun and another one did again
+  double mttf_s = 0;               // mean time to the next failure of the job; 0: there were none
+  bool is_mttf_given = false;      // by the scenario; false: as observed
+  // The least and the greatest goodput of courses whose failures were drawn again, as often as `redraws` says; empty:
+  // nothing is drawn.
+  std::optional<double> least_goodput{}, greatest_goodput{};
+  int redraws = 0;
   std::vector<std::string> unknown{};  // what the scenario does not state, and counts as 0: "detection"
   std::vector<BreakEven> break_even{};
   // Where both are known: the interval between checkpoints that loses least, sqrt(2 mttf time) (J. W. Young, "A first

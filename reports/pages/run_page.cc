@@ -198,7 +198,9 @@ Content run_content(const Json& document, const JsonOrigin& origin) {
   reading.finish();
   Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
   set_normality(content.heading, report);
-  content.sections = {headline_list(report),
+  content.sections = {report.faults.empty() ? "" : paragraph("With faults:") + bullets(report.faults),
+                      course_section(report),
+                      headline_list(report),
                       step_section(report),
                       gantt_section(details, report.summary.per_step.exposed_communication),
                       details ? waiting_section(*details) : "",

@@ -34,5 +34,7 @@ std::string cores_text(const SharedCores& cores);  // "4 devices on 2 cores"
 std::string long_steps_text(const StepTime& time);
 // One wrapped bullet for each note.
 std::string notes_text(const Report& report);
+// Returns "WITH FAULTS ...", or nothing for a run without them.
+std::string faults_text(const Report& report);
 
 }  // namespace tandem

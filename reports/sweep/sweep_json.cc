@@ -47,6 +47,13 @@ nlohmann::ordered_json point_to_json(const SweptPoint& point) {
   if (!point.currency.empty()) json["currency"] = point.currency;
   if (point.estimate)
     json["estimate"] = {{"cpu_s", point.estimate->cpu_s}, {"memory_bytes", point.estimate->memory_bytes}};
+  if (point.course) {
+    json["job"] = {{"seconds", point.course->seconds},
+                   {"goodput", point.course->goodput},
+                   {"least_goodput", point.course->least_goodput},
+                   {"greatest_goodput", point.course->greatest_goodput}};
+    if (!point.course->ended.empty()) json["job"]["ended"] = point.course->ended;
+  }
   if (!point.unused.empty()) json["notes"] = point.unused;
   return json;
 }
@@ -72,6 +79,13 @@ SweptPoint point_from_json(const JsonField& field) {
     point.estimate = {.cpu_s = estimate.required("cpu_s").number(),
                       .memory_bytes = estimate.required("memory_bytes").number()};
   }
+  if (const JsonField job = field.optional("job"); job.present()) {
+    point.course = {.seconds = job.required("seconds").number(),
+                    .goodput = job.required("goodput").number(),
+                    .least_goodput = job.required("least_goodput").number(),
+                    .greatest_goodput = job.required("greatest_goodput").number(),
+                    .ended = text_or_empty(job, "ended")};
+  }
   for (const JsonField& note : field.optional("notes").items()) point.unused.push_back(note.text());
   if (point.state != PointState::done) return point;
   const JsonField throughput = field.required("throughput");
@@ -94,6 +108,7 @@ nlohmann::ordered_json sweep_to_json(const SweepTable& table) {
   json["fields"] = table.fields;
   const std::vector<std::size_t> ranking = table.ranking();
   json["best"] = ranking.empty() ? SweepJson(nullptr) : SweepJson(ranking.front());
+  if (const auto others = table.not_told_from_best(); !others.empty()) json["not_told_from_best"] = others;
   json["pareto_front"] = table.pareto_front();
   if (!table.currency().empty()) json["cost_front"] = table.cost_front();
   json["crossings"] = SweepJson::array();

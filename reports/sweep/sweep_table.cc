@@ -87,13 +87,34 @@ std::string limit_of(const Report& report) {
   return std::max_element(parts.begin(), parts.end(), by_time)->second;
 }
 
+namespace {
+
+std::optional<SweptPoint::Course> swept_course(const Report& report) {
+  if (!report.course) return std::nullopt;
+  const JobCourse& course = *report.course;
+  const double goodput = course.goodput();
+  return SweptPoint::Course{.seconds = course.seconds,
+                            .goodput = goodput,
+                            .least_goodput = course.least_goodput.value_or(goodput),
+                            .greatest_goodput = course.greatest_goodput.value_or(goodput),
+                            .ended = course.ended};
+}
+
+double throughput_of(const Report& report) {
+  if (!report.course) return report.throughput();
+  if (!report.course->ended.empty()) return 0;  // its job comes to no end
+  return report.course->seconds > 0 ? report.units_per_step * report.course->steps_done / report.course->seconds : 0;
+}
+
+}  // namespace
+
 SweptPoint swept_point(const Report& report, int devices) {
   return {.values = {},
           .state = PointState::done,
           .strategy = report.strategy,
           .devices = devices,
           .unit = report.throughput_unit,
-          .throughput = report.throughput(),
+          .throughput = throughput_of(report),
           .step_time = report.summary.step_time.mean,
           .median_step_time = report.summary.step_time.median,
           .long_steps = report.summary.step_time.long_steps,
@@ -102,7 +123,8 @@ SweptPoint swept_point(const Report& report, int devices) {
           .memory = report.memory,
           .rates = rates_of(report),
           .expected_error = report.expected_error ? report.expected_error->intervals : std::vector<ErrorInterval>(),
-          .currency = report.price ? report.price->currency : ""};
+          .currency = report.price ? report.price->currency : "",
+          .course = swept_course(report)};
 }
 
 int SweepTable::count(PointState state) const {
@@ -136,6 +158,23 @@ std::vector<std::size_t> SweepTable::ranking() const {
     return points[a].devices < points[b].devices;
   });
   return places;
+}
+
+std::vector<std::size_t> SweepTable::not_told_from_best() const {
+  const std::vector<std::size_t> ranked = ranking();
+  if (ranked.empty() || !points[ranked.front()].course) return {};
+  // What each would be at the ends of its range, as its throughput is at its own goodput.
+  const auto reached = [&](std::size_t place, double goodput) {
+    const SweptPoint& point = points[place];
+    return point.course->goodput > 0 ? point.throughput * goodput / point.course->goodput : 0;
+  };
+  const double least = reached(ranked.front(), points[ranked.front()].course->least_goodput);
+  std::vector<std::size_t> others;
+  for (const std::size_t place : ranked) {
+    const auto& course = points[place].course;
+    if (place != ranked.front() && course && reached(place, course->greatest_goodput) >= least) others.push_back(place);
+  }
+  return others;
 }
 
 std::vector<std::size_t> SweepTable::pareto_front() const {

@@ -37,7 +37,7 @@ struct SweptPoint {
   std::string strategy{};
   int devices = 0;  // those that train
   std::string unit{};
-  double throughput = 0;             // units/s
+  double throughput = 0;             // units/s; with a course, of the whole job: 0 if it ends before its last step
   Nanoseconds step_time = 0;         // the mean
   Nanoseconds median_step_time = 0;  // differs by more than StepTime::kUneven where there are long steps
   std::optional<LongSteps> long_steps{};
@@ -49,7 +49,15 @@ struct SweptPoint {
   std::vector<ErrorInterval> expected_error{};  // of a prediction, by level; empty: not known
   std::string currency{};                       // of its costs; empty: its machines have no price
   std::optional<PointEstimate> estimate{};      // of points that have not run; empty: it is refused, or not known
-  std::vector<std::string> unused{};            // notes about what the scenario says without an effect at this point
+  // Of points whose job loses workers. The range: see JobCourse::least_goodput; both ends are the goodput where nothing
+  // is drawn.
+  struct Course {
+    double seconds = 0;  // of the whole job
+    double goodput = 0, least_goodput = 0, greatest_goodput = 0;
+    std::string ended{};  // why it ended before its last step; empty: it did all
+  };
+  std::optional<Course> course{};
+  std::vector<std::string> unused{};  // notes about what the scenario says without an effect at this point
 };
 
 // Returns what a step waits for most: "compute", "communication" (exposed), "input" (exposed), "server" where a server
@@ -77,6 +85,9 @@ struct SweepTable {
   // Returns the indices of the points that are done, the fastest first, and of equally fast ones those with fewer
   // devices first.
   std::vector<std::size_t> ranking() const;
+  // Returns the points that chance does not tell from the best one: their goodput may reach the least of its; none
+  // where points have no course.
+  std::vector<std::size_t> not_told_from_best() const;
   // Returns the indices of the points for which no other point is faster with as many or fewer devices, by devices.
   std::vector<std::size_t> pareto_front() const;
   // Returns the currency of the points that are done, if all of them have a price in the same one; else "".

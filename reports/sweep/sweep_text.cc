@@ -5,6 +5,7 @@
 #include <set>
 
 #include "reports/base/text_table.h"
+#include "reports/course/course_text.h"
 #include "reports/run/model_work.h"
 #include "reports/sweep/sweep_table.h"
 #include "topologies/base/shown.h"
@@ -61,7 +62,25 @@ std::string seconds_text(double seconds) {
   return time_text(static_cast<Nanoseconds>(seconds * 1e9));
 }
 
+// With a course, where another point may be as good by chance, there is no best one.
+std::string undecided_text(const SweepTable& table, const SweptPoint& first, const std::vector<std::size_t>& others) {
+  std::string text =
+      fmt::format("no winner: where failures are drawn again, {} is not told from ", values_text(table, first));
+  for (std::size_t i = 0; i < others.size(); ++i)
+    text += (i == 0 ? "" : "; ") + values_text(table, table.points[others[i]]);
+  return wrapped_list("", words_of(text), "");
+}
+
+std::string goodput_text(const SweptPoint::Course& course) {
+  std::string text = percent_text(course.goodput);
+  if (course.least_goodput < course.greatest_goodput) {
+    text += fmt::format(" ({}..{})", short_percent(course.least_goodput), short_percent(course.greatest_goodput));
+  }
+  return text;
+}
+
 std::string best_text(const SweepTable& table, const SweptPoint& point) {
+  if (const auto others = table.not_told_from_best(); !others.empty()) return undecided_text(table, point, others);
   return wrapped_list(
       "",
       words_of(fmt::format("best: {} with {}: {}{} on {} devices{}", rate_text(point.throughput, point.unit),
@@ -96,6 +115,12 @@ std::string points_text(const SweepTable& table, const std::vector<std::size_t>&
   std::vector<std::string> head{""};
   for (const std::string& name : heads_of(table)) head.push_back(name);
   for (const char* name : {"devices", "step", "throughput", "limit", "exposed", "memory"}) head.emplace_back(name);
+  const bool has_course =
+      std::ranges::any_of(table.points, [](const SweptPoint& point) { return point.course.has_value(); });
+  if (has_course) {
+    head.emplace_back("goodput");
+    head.emplace_back("job");
+  }
   if (has_mfu) head.emplace_back("MFU");
   if (has_cost) head.emplace_back("per million");
   text.add(head);
@@ -111,6 +136,12 @@ std::string points_text(const SweepTable& table, const std::vector<std::size_t>&
     const double exposed = static_cast<double>(point.per_step.exposed_communication) / step;
     row.push_back(point.has_parts() ? percent_text(exposed) : "-");
     row.push_back(point.memory ? memory_size_text(point.memory->total()) : "-");
+    if (has_course) {
+      row.push_back(point.course ? goodput_text(*point.course) : "-");
+      row.push_back(!point.course                 ? "-"
+                    : point.course->ended.empty() ? duration_text(point.course->seconds)
+                                                  : "ends early");
+    }
     if (has_mfu) row.push_back(point.rates.mfu > 0 ? percent_text(point.rates.mfu) : "-");
     if (has_cost) {
       const double cost = point.rates.cost_per_unit * kMillion;
@@ -221,7 +252,7 @@ std::string sweep_csv(const SweepTable& table) {
   for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}_bytes", part.name);
   text += ",memory_bytes,available_bytes";
   for (const RateFigure& figure : rate_figures()) text += fmt::format(",{}", figure.name);
-  text += ",currency,estimated_cpu_s,estimated_memory_bytes,problem\n";
+  text += ",currency,estimated_cpu_s,estimated_memory_bytes,goodput,job_s,problem\n";
   const std::vector<std::size_t> front = table.pareto_front();
   for (std::size_t i = 0; i < table.points.size(); ++i) {
     const SweptPoint& point = table.points[i];
@@ -239,6 +270,7 @@ std::string sweep_csv(const SweepTable& table) {
     for (const RateFigure& figure : rate_figures()) text += fmt::format(",{}", point.rates.*figure.value);
     text += "," + csv_cell(point.currency);
     text += point.estimate ? fmt::format(",{},{}", point.estimate->cpu_s, point.estimate->memory_bytes) : ",,";
+    text += point.course ? fmt::format(",{},{}", point.course->goodput, point.course->seconds) : ",,";
     text += fmt::format(",{}\n", csv_cell(point.problem));
   }
   return text;

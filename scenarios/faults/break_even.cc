@@ -11,7 +11,7 @@ namespace {
 std::vector<std::string> unknown_of(const CourseJob& job, const FaultSettings& faults) {
   const RecoverySettings& recovery = faults.recovery;
   const CheckpointSettings& checkpoint = recovery.checkpoint;
-  const bool saves = checkpoint.every_steps || checkpoint.every_s;
+  const bool saves = checkpoint.saves();
   const bool rolls_back = job.policy != RecoveryPolicy::continue_ && job.policy != RecoveryPolicy::wait;
   std::vector<std::string> unknown;
   const auto add = [&](bool is_unknown, const char* what) {
@@ -46,9 +46,39 @@ std::optional<double> most_seconds(const CourseJob& job, const FaultSettings& fa
   return least_s;
 }
 
+constexpr int kRedraws = 20;
+
+// The same faults with other draws; nothing where none is drawn.
+std::optional<FaultSettings> drawn_again(const FaultSettings& faults, int times) {
+  FaultSettings again = faults;
+  bool draws = false;
+  const auto redraw = [&](std::uint64_t& seed) {
+    seed = seed * 1'000'003 + static_cast<std::uint64_t>(times);
+    draws = true;
+  };
+  for (FailFault& fail : again.fail) {
+    if (fail.mttf_s) redraw(fail.seed);
+  }
+  for (SlowFault& slow : again.slow) {
+    if (slow.again) redraw(slow.again->seed);
+  }
+  return draws ? std::optional(std::move(again)) : std::nullopt;
+}
+
+void add_redraws(const CourseJob& job, const FaultSettings& faults, JobCourse& course) {
+  for (int times = 1; times <= kRedraws; ++times) {
+    const auto again = drawn_again(faults, times);
+    if (!again) return;
+    const double goodput = course_of(job, *again).goodput();
+    course.least_goodput = std::min(course.least_goodput.value_or(course.goodput()), goodput);
+    course.greatest_goodput = std::max(course.greatest_goodput.value_or(course.goodput()), goodput);
+    course.redraws = times;
+  }
+}
+
 }  // namespace
 
-JobCourse course_with_break_even(const CourseJob& job, const FaultSettings& faults) {
+JobCourse whole_course(const CourseJob& job, const FaultSettings& faults) {
   std::map<ClusterState, double> known;
   CourseJob asked_once = job;
   asked_once.step_s = [&](const ClusterState& state) {
@@ -57,6 +87,7 @@ JobCourse course_with_break_even(const CourseJob& job, const FaultSettings& faul
     return place->second;
   };
   JobCourse course = course_of(asked_once, faults);
+  add_redraws(asked_once, faults, course);
   if (course.failures == 0 || job.policy == RecoveryPolicy::end) return course;
   course.unknown = unknown_of(job, faults);
   const bool stops_all = job.policy != RecoveryPolicy::continue_;

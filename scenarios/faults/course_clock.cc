@@ -6,7 +6,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kMostSlices = 60;
+constexpr std::size_t kMostSlices = 24;
 
 std::size_t place_of(CourseState state) {
   return static_cast<std::size_t>(state);
@@ -93,7 +93,9 @@ void CourseClock::report(JobCourse& course) const {
       add(part, part.state, 1);
       continue;
     }
-    const double useful = std::min(1.0, part.useful_s / (part.to_s - part.from_s));
+    constexpr double kRounding = 1e-9;
+    double useful = part.useful_s / (part.to_s - part.from_s);
+    if (useful > 1 - kRounding) useful = 1;
     add(part, CourseState::training, useful);
     add(part, CourseState::slower, 1 - useful);
   }

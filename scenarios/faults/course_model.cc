@@ -175,7 +175,7 @@ class Course {
   double checkpoint_time_s() const {
     return recovery_.checkpoint.overlapped ? 0 : recovery_.checkpoint.time_s.value_or(0);
   }
-  bool saves() const { return recovery_.checkpoint.every_steps || recovery_.checkpoint.every_s; }
+  bool saves() const { return recovery_.checkpoint.saves(); }
 
   // Returns after how many steps the next checkpoint comes, at this pace and with so many seconds since the last one.
   double steps_to_checkpoint(double pace_s, double since_s) const {

@@ -38,7 +38,8 @@ struct CourseJob {
 inline constexpr std::int64_t kMostFailures = 2'000'000;
 JobCourse course_of(const CourseJob& job, const FaultSettings& faults);
 
-// The same, with what is not stated: its names, and how long it may take in all (JobCourse::break_even).
-JobCourse course_with_break_even(const CourseJob& job, const FaultSettings& faults);
+// The same, with what else a report says: courses whose failures were drawn again; what is not stated, and how long it
+// may take in all (JobCourse::break_even).
+JobCourse whole_course(const CourseJob& job, const FaultSettings& faults);
 
 }  // namespace tandem

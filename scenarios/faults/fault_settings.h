@@ -68,6 +68,8 @@ struct CheckpointSettings {
   std::optional<double> time_s{};  // empty: not stated
   bool overlapped = false;         // training goes on while it is written
   std::optional<double> load_s{};  // empty: not stated
+
+  bool saves() const { return every_steps || every_s; }
 };
 
 struct RecoverySettings {
@@ -83,7 +85,8 @@ struct FaultSettings {
   std::vector<FailFault> fail{};
   std::vector<TraceEvent> trace{};  // in the order of dates
   RecoverySettings recovery{};
-  bool has_recovery = false;  // whether the scenario says anything of it
+
+  bool loses_workers() const { return !fail.empty() || !trace.empty(); }
 };
 
 }  // namespace tandem

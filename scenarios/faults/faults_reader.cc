@@ -236,7 +236,6 @@ class FaultsReader {
 
   void read_recovery(const YamlReader& map) {
     RecoverySettings& recovery = settings_.recovery;
-    settings_.has_recovery = true;
     if (const YamlReader policy = map.optional("policy")) {
       recovery.policy = policy.one_of<RecoveryPolicy>({{"restart_all", RecoveryPolicy::restart_all},
                                                        {"wait", RecoveryPolicy::wait},

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "scenarios/estimates/device_memory.h"
 #include "scenarios/faults/course_model.h"
@@ -72,9 +74,40 @@ double seconds_of_step(const Report& report, double units) {
 class StepTimes {
  public:
   StepTimes(const Scenario& scenario, const Scenario& sample, const Report& undisturbed, const RunScenario& run)
-      : scenario_(scenario), sample_(sample), undisturbed_(undisturbed), run_(run) {}
+      : scenario_(scenario), sample_(sample), undisturbed_(undisturbed), run_(run), alike_(job_of(sample).alike) {}
 
   double operator()(const ClusterState& state) {
+    const auto [known, is_new] = known_.try_emplace(with_first_alike(state), 0.0);
+    if (is_new) known->second = simulate(known->first);
+    return known->second;
+  }
+
+  int simulated() const { return simulated_; }
+
+ private:
+  // Workers that are alike take equal times whichever of them is slow: of each kind, the first ones take the part.
+  ClusterState with_first_alike(const ClusterState& state) const {
+    if (alike_.empty()) return state;
+    ClusterState same{.lost_workers = state.lost_workers};
+    std::map<int, int> of_worker;
+    std::set<int> taken;
+    for (const auto& [fault, worker] : state.slow) {
+      const auto [place, is_new] = of_worker.try_emplace(worker, worker);
+      const bool is_named =
+          scenario_.faults->slow[static_cast<std::size_t>(fault)].target.which == FaultTarget::Which::one;
+      for (int other = 0; is_new && !is_named && other < worker; ++other) {
+        const auto at = [this](int index) { return alike_[static_cast<std::size_t>(index)]; };
+        if (at(other) != at(worker) || taken.contains(other)) continue;
+        place->second = other;
+        break;
+      }
+      taken.insert(place->second);
+      same.slow.emplace(fault, place->second);
+    }
+    return same;
+  }
+
+  double simulate(const ClusterState& state) {
     if (state == ClusterState{}) return seconds_of_step(undisturbed_, undisturbed_.units_per_step);
     // A mesh goes on with as many workers as make whole replicas.
     std::optional<Scenario> fewer = sample_;
@@ -92,10 +125,7 @@ class StepTimes {
     }
   }
 
-  int simulated() const { return simulated_; }
-
- private:
-  // Workers are alike: where a slow one is beyond those that are left, the last of them is slow.
+  // Where a slow one is beyond those that are left, the last of them is slow.
   std::shared_ptr<const FaultSettings> slow_all_the_time(const ClusterState& state, int workers) const {
     auto faults = std::make_shared<FaultSettings>();
     if (sample_.faults) faults->jitter = sample_.faults->jitter;
@@ -116,6 +146,8 @@ class StepTimes {
   const Scenario& sample_;
   const Report& undisturbed_;
   const RunScenario& run_;
+  const std::vector<int> alike_;  // Job::alike
+  std::map<ClusterState, double> known_;
   int simulated_ = 1;
 };
 
@@ -124,7 +156,7 @@ class StepTimes {
 bool has_course(const Scenario& scenario) {
   if (!scenario.faults) return false;
   const FaultSettings& faults = *scenario.faults;
-  if (!faults.fail.empty() || !faults.trace.empty() || faults.has_recovery) return true;
+  if (faults.loses_workers() || faults.recovery.checkpoint.saves()) return true;
   return scenario.steps > kMostStepsOneByOne && !faults.slow.empty();
 }
 
@@ -139,7 +171,7 @@ RunResult run_course(const Scenario& scenario, const RunScenario& run) {
                       .policy = policy,
                       .repeats_functions = parameter_servers(scenario) > 0,
                       .step_s = std::ref(times)};
-  result.report.course = course_with_break_even(job, *scenario.faults);
+  result.report.course = whole_course(job, *scenario.faults);
   result.report.faults = fault_texts(*scenario.faults);
   result.report.notes.push_back(fmt::format(
       "the job has {} steps; {} of {} of its cluster were simulated, and the job made of their times", scenario.steps,

@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// Whether the faults of a simulated job are those of a course: workers are lost, a recovery is described, or its steps
+// Whether the faults of a simulated job are those of a course: workers are lost, checkpoints are written, or its steps
 // are too many to be simulated one by one.
 bool has_course(const Scenario& scenario);
 

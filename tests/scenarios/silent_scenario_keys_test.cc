@@ -55,6 +55,17 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
   static const std::map<std::string, Values> kValues{
       {"schema_version", {{}, "there is only one version"}},
       {"name", {{"other"}}},
+      {"faults", {{"[{slow: {worker: 0, factor: 3}}]", "[{fail: {worker: 0, at: 1us}}]"}}},
+      {"recovery", {{}, is_map}},
+      {"recovery.policy", {{"restart_all", "wait", "end"}}},
+      {"recovery.detection", {{"30s"}}},
+      {"recovery.restart", {{"3min"}}},
+      {"recovery.spares", {{"2"}}},
+      {"recovery.checkpoint", {{}, is_map}},
+      {"recovery.checkpoint.every", {{"2 steps"}}},
+      {"recovery.checkpoint.time", {{"2s"}}},
+      {"recovery.checkpoint.overlapped", {{"true"}}},
+      {"recovery.checkpoint.load", {{"20s"}}},
       {"description", {{}, "a text for human readers"}},
       {"assumed", {{}, "notes of the report"}},
       {"left_out", {{}, "notes of the report"}},
@@ -293,6 +304,12 @@ std::map<std::string, std::string> scenarios() {
        scenario(kGpt, "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},
       {"mesh of data and pipeline",
        scenario(kGpt, "name: mesh, data: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},
+      {"lost worker", scenario(kTable, "name: multi_worker_mirrored", kTwoNodes, "per_worker: 2") +
+                          "faults: [{fail: {worker: 1, at: 0.1ms, back_after: 1s}}]\n"
+                          "recovery: {policy: restart_all, detection: 1s, checkpoint: {every: 1 steps, time: 1s}}\n"},
+      {"lost worker with spares",
+       scenario(kTable, "name: multi_worker_mirrored", kTwoNodes, "per_worker: 2") +
+           "faults: [{fail: {worker: 1, at: 0.1ms, back_after: 1s}}]\nrecovery: {policy: spare}\n"},
       {"mlp mesh of tensor and pipeline",
        scenario("workload: {kind: mlp, hidden: [32, 32, 32], batch: 72}\n",
                 "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},

@@ -34,7 +34,6 @@ FailFault failure_at(double date_s, std::optional<double> back_after_s = 0, int 
 // Steps of 2 s; checkpoints every 10 steps that take 1 s; detecting 3 s, restarting 5 s, loading 4 s.
 FaultSettings usual_recovery() {
   FaultSettings faults;
-  faults.has_recovery = true;
   faults.recovery.detection_s = 3;
   faults.recovery.restart_s = 5;
   faults.recovery.checkpoint = {.every_steps = 10, .time_s = 1, .load_s = 4};
@@ -285,7 +284,7 @@ TEST(CourseModel, BreakEvenOfLlama3) {
   fail.mttf_s = 3.1 * 3600;
   faults.fail = {fail};
   CourseJob job = job_of_steps(54 * 86400.0 / 2, RecoveryPolicy::restart_all, 2048);
-  const JobCourse course = course_with_break_even(job, faults);
+  const JobCourse course = whole_course(job, faults);
   EXPECT_NEAR(static_cast<double>(course.failures), 54 * 24 / 3.1, 60);
   EXPECT_THAT(course.unknown, ElementsAre("detection", "restart", "checkpoint.load", "checkpoint.every", "back_after"));
   ASSERT_EQ(course.break_even.size(), 3U);
