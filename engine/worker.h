@@ -55,6 +55,11 @@ class Worker {
   // worker's devices meanwhile. Afterwards the program uses nothing of other workers. Throws when the run fails.
   virtual void await_end_of_job() = 0;
 
+  // Whether a worker is lost while the run goes on, and not back: see LostWorker.
+  virtual bool is_lost(int /*worker*/) const { return false; }
+  // Notifies the monitor, from now on, whenever a worker is lost or comes back.
+  virtual void watch_workers(std::shared_ptr<Monitor> /*monitor*/) {}
+
   // Reads this world's clock. Code above the engine reads no other.
   virtual Nanoseconds now() = 0;
 

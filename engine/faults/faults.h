@@ -56,11 +56,16 @@ struct Jitter {
   std::uint64_t seed = 1;
 };
 
-// A worker is gone from this date on, or from the moment at which it would begin this step.
+// A worker is gone from this date on, or from the moment at which it would begin this step, and the run ends with
+// lost_worker_error(). Where the run goes on without it (`ends_run` false), whoever uses its devices meanwhile gets
+// that error: the calls that issue work there, or wait for it, throw. It comes back after some time, with the same
+// memory; a step is then one of worker 0. See Worker::is_lost().
 struct LostWorker {
   int worker = 0;
   double at_s = 0;
   std::optional<int> step{};  // instead of the date
+  bool ends_run = true;
+  double back_after_s = std::numeric_limits<double>::infinity();  // unless it ends the run
 };
 
 struct Faults {

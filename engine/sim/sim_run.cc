@@ -158,6 +158,22 @@ Timeline SimRun::run(const Program& program, double watchdog_s) {
   return timeline;
 }
 
+void SimRun::set_lost(const LostWorker& lost, bool is_lost) {
+  if (is_lost == this->is_lost(lost.worker)) return;
+  if (is_lost) {
+    lost_.emplace(lost.worker, lost);
+  } else {
+    lost_.erase(lost.worker);
+  }
+  for (const auto& watcher : watchers_) watcher->notify_all();
+}
+
+void SimRun::throw_lost(int worker) const {
+  const auto lost = lost_.find(worker);
+  if (lost == lost_.end()) return;
+  std::rethrow_exception(lost_worker_error(lost->second, options_.workers[static_cast<std::size_t>(worker)]));
+}
+
 void SimRun::note_end_of_work(int worker) {
   if (working_.erase(worker) > 0 && working_.empty()) scheduler_.wake_all(joined_);
 }

@@ -71,6 +71,14 @@ class SimRun {
   NcclGroups& nccl() { return nccl_; }
   const MeasuredTimes& measured_times() const { return measured_times_; }
 
+  // See Worker.
+  bool is_lost(int worker) const { return !lost_.empty() && lost_.contains(worker); }
+  void throw_if_lost(int worker) const {
+    if (!lost_.empty()) throw_lost(worker);
+  }
+  void set_lost(const LostWorker& lost, bool is_lost);  // in the kernel
+  void watch_workers(std::shared_ptr<Monitor> monitor) { watchers_.push_back(std::move(monitor)); }
+
   FaultClock* faults() { return faults_ ? &*faults_ : nullptr; }                   // null: nothing goes wrong
   symmetry::RunSymmetry* symmetry() { return symmetry_ ? &*symmetry_ : nullptr; }  // null: every worker runs
   bool runs(int worker) const { return !symmetry_ || symmetry_->runs(worker); }
@@ -108,6 +116,7 @@ class SimRun {
   SimDevice* find_device(const DeviceId& id);  // null if there is none
   std::vector<std::string> pending_work() const;
   void fail_beyond();
+  void throw_lost(int worker) const;
   std::set<std::string> consulted() const;
   Timeline take_timeline();
 
@@ -137,7 +146,9 @@ class SimRun {
   std::vector<std::unique_ptr<SimWorker>> workers_;                                   // null: another one represents it
   std::set<int> working_;  // the running workers whose programs neither have ended nor wait for the end of the job
   WaitList joined_;        // the tasks that wait for it
-  mutable bool depends_on_fidelity_ = false;  // somebody has asked
+  mutable bool depends_on_fidelity_ = false;        // somebody has asked
+  std::map<int, LostWorker> lost_;                  // by worker
+  std::vector<std::shared_ptr<Monitor>> watchers_;  // of workers that are lost or come back
   bool has_begun_steps_ = false;
   std::set<std::string> before_steps_;  // consulted before the first step
   RecordLog records_;

@@ -27,6 +27,7 @@ SimStream::SimStream(SimDevice& device, int index) : device_(device), index_(ind
 }
 
 void SimStream::launch(Op op) {
+  device_.run().throw_if_lost(device_.worker());
   if (index_ == kComputeStream) drop_leases(op.kernel, device_);
   // A recorded time already includes the slowdown by other work on the device.
   const auto& recorded_s = op.cost.recorded_s;
@@ -57,6 +58,9 @@ void SimStream::launch(Op op) {
 
 void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
   check_copy(to, from, device_);
+  for (const Tensor* end : {&to, &from}) {
+    device_.run().throw_if_lost(static_cast<const SimDevice&>(end->device()).worker());
+  }
   device_.repeated(true);
   Record record = make_record(RecordKind::copy, category, "copy");
   record.bytes = static_cast<double>(from.size_bytes());
@@ -70,6 +74,7 @@ void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
 }
 
 Event SimStream::record() {
+  device_.run().throw_if_lost(device_.worker());
   auto state = std::make_shared<SimEvent>(device_);
   if (RepeatedWork* const repeated = device_.repeated()) {
     const double issued_s = Simulation::now_s() + SimTask::current().debt_s;
@@ -98,10 +103,13 @@ void SimStream::synchronize() {
   Scheduler& scheduler = device_.run().scheduler();
   scheduler.pay_debt();
   const std::uint64_t target = issued_;
-  if (finished_ >= target) return;
-  scheduler.wait(
-      waiting_[target], [&] { return finished_ >= target; }, [this] { return text(); });
-  if (thread_ == nullptr) scheduler.sleep(device_.costs().synchronize_s());
+  const bool waits = finished_ < target;
+  if (waits) {
+    scheduler.wait(
+        waiting_[target], [&] { return finished_ >= target; }, [this] { return text(); });
+  }
+  device_.run().throw_if_lost(device_.worker());
+  if (waits && thread_ == nullptr) scheduler.sleep(device_.costs().synchronize_s());
 }
 
 Record SimStream::make_record(RecordKind kind, Category category, Name name) const {

@@ -15,9 +15,13 @@ void SimEvent::synchronize() {
   device_.repeated(true);
   Scheduler& scheduler = device_.run().scheduler();
   scheduler.pay_debt();
-  if (is_complete_) return;
-  scheduler.wait(
-      waiting_, [this] { return is_complete_; }, [this] { return text(); });
+  const bool waits = !is_complete_;
+  if (waits) {
+    scheduler.wait(
+        waiting_, [this] { return is_complete_; }, [this] { return text(); });
+  }
+  device_.run().throw_if_lost(device_.worker());
+  if (!waits) return;
   if (device_.threads() == nullptr) scheduler.sleep(device_.costs().synchronize_s());
 }
 

@@ -1,19 +1,42 @@
 #include "engine/threads/fault_injector.h"
 
+#include <cmath>
+
+#include "engine/threads/thread_monitor.h"
+
 namespace tandem::threads {
+
+FaultInjector::~FaultInjector() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
 
 void FaultInjector::begin_step(int worker, int step, Nanoseconds now) {
   Nanoseconds none = kNotBegun;
-  begin_.compare_exchange_strong(none, now);
+  const Clock::time_point date = Clock::now();
+  if (begin_.compare_exchange_strong(none, now)) {
+    for (const LostWorker& lost : faults_.lost_workers) {
+      if (lost.ends_run || lost.step) continue;
+      lose_for_a_while(lost,
+                       date + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(lost.at_s)));
+    }
+  }
   for (const LostWorker& lost : faults_.lost_workers) {
-    if (lost.step && lost.worker == worker && *lost.step == step) lose(lost);
+    if (lost.step != step || worker != (lost.ends_run ? lost.worker : 0)) continue;
+    if (lost.ends_run) lose(lost);
+    set_lost(lost, true);
+    lose_for_a_while(lost, date);
   }
   check(worker, now);
 }
 
 void FaultInjector::check(int worker, Nanoseconds now) const {
   for (const LostWorker& lost : faults_.lost_workers) {
-    if (!lost.step && lost.worker == worker && lost.at_s <= seconds_of(now)) lose(lost);
+    if (lost.ends_run && !lost.step && lost.worker == worker && lost.at_s <= seconds_of(now)) lose(lost);
   }
 }
 
@@ -30,6 +53,69 @@ double FaultInjector::seconds_of(Nanoseconds now) const {
 void FaultInjector::lose(const LostWorker& lost) const {
   if (kill_) kill_();
   std::rethrow_exception(lost_worker_error(lost, workers_[static_cast<std::size_t>(lost.worker)]));
+}
+
+void FaultInjector::lose_for_a_while(const LostWorker& lost, Clock::time_point date) {
+  const std::lock_guard lock(mutex_);
+  changes_.emplace(date, Change{&lost, true});
+  if (std::isfinite(lost.back_after_s)) {
+    const std::chrono::duration<double> after(lost.back_after_s);
+    changes_.emplace(date + std::chrono::duration_cast<Clock::duration>(after), Change{&lost, false});
+  }
+  if (!thread_.joinable()) thread_ = std::thread([this] { change_workers(); });
+  changed_.notify_all();
+}
+
+void FaultInjector::change_workers() {
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    if (changes_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const auto next = changes_.begin();
+    if (next->first > Clock::now()) {
+      changed_.wait_until(lock, next->first);
+      continue;
+    }
+    const Change change = next->second;
+    changes_.erase(next);
+    lock.unlock();
+    set_lost(*change.lost, change.is_lost);
+    lock.lock();
+  }
+}
+
+void FaultInjector::set_lost(const LostWorker& lost, bool is_lost) {
+  std::vector<std::shared_ptr<ThreadMonitor>> watchers;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_lost == lost_.contains(lost.worker)) return;
+    if (is_lost) {
+      lost_.emplace(lost.worker, &lost);
+    } else {
+      lost_.erase(lost.worker);
+    }
+    watchers = watchers_;
+  }
+  for (const auto& watcher : watchers) watcher->notify_all_from_outside();
+}
+
+bool FaultInjector::is_lost(int worker) const {
+  const std::lock_guard lock(mutex_);
+  return lost_.contains(worker);
+}
+
+void FaultInjector::throw_if_lost(int worker) const {
+  const std::lock_guard lock(mutex_);
+  const auto lost = lost_.find(worker);
+  if (lost == lost_.end()) return;
+  std::rethrow_exception(lost_worker_error(*lost->second, workers_[static_cast<std::size_t>(worker)]));
+}
+
+void FaultInjector::watch(std::shared_ptr<ThreadMonitor> monitor) {
+  const std::lock_guard lock(mutex_);
+  watchers_.push_back(std::move(monitor));
 }
 
 }  // namespace tandem::threads

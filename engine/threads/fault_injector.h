@@ -1,17 +1,24 @@
 // What goes wrong on purpose in a run of threads (EngineOptions::faults): devices that hold their ops back, workers
 // that are lost.
 //
-// Threads: any.
+// Threads: any. Workers that come back are lost, and come back, on a thread of its own.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "engine/faults/faults.h"
 
 namespace tandem::threads {
+
+class ThreadMonitor;
 
 class FaultInjector {
  public:
@@ -19,23 +26,47 @@ class FaultInjector {
   // lost_worker_error().
   FaultInjector(const Faults& faults, std::vector<WorkerSpec> workers, std::function<void()> kill)
       : faults_(faults), workers_(std::move(workers)), kill_(std::move(kill)) {}
+  ~FaultInjector();
+  FaultInjector(const FaultInjector&) = delete;
+  FaultInjector& operator=(const FaultInjector&) = delete;
 
-  // A worker begins a step at this moment of the run. Throws if it is lost.
+  // A worker begins a step at this moment of the run. Throws if it is lost, and the run ends with it.
   void begin_step(int worker, int step, Nanoseconds now);
-  // Throws if the worker is lost by now, at a date.
+  // Throws if the worker is lost by now, at a date, and the run ends with it.
   void check(int worker, Nanoseconds now) const;
   // See tandem::slowdown_of().
   double slowdown_of(int worker, std::optional<int> device, Nanoseconds now, int step) const;
 
+  // See Worker.
+  bool is_lost(int worker) const;
+  void throw_if_lost(int worker) const;  // with lost_worker_error()
+  void watch(std::shared_ptr<ThreadMonitor> monitor);
+
  private:
+  using Clock = std::chrono::steady_clock;
   static constexpr Nanoseconds kNotBegun = -1;
   double seconds_of(Nanoseconds now) const;  // since the first step began; less than 0 before
   void lose(const LostWorker& lost) const;
+  void lose_for_a_while(const LostWorker& lost, Clock::time_point date);
+  void change_workers();  // on the thread
+  void set_lost(const LostWorker& lost, bool is_lost);
 
   const Faults& faults_;
   const std::vector<WorkerSpec> workers_;
   const std::function<void()> kill_;
   std::atomic<Nanoseconds> begin_{kNotBegun};
+
+  mutable std::mutex mutex_;  // guards the next five
+  std::condition_variable changed_;
+  struct Change {
+    const LostWorker* lost = nullptr;
+    bool is_lost = true;
+  };
+  std::multimap<Clock::time_point, Change> changes_;
+  std::map<int, const LostWorker*> lost_;  // by worker
+  std::vector<std::shared_ptr<ThreadMonitor>> watchers_;
+  bool ends_ = false;
+  std::thread thread_;
 };
 
 }  // namespace tandem::threads

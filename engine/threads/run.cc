@@ -160,7 +160,7 @@ void Run::await_end_of_job(ThreadWorker& worker) {
    private:
     const std::atomic<bool>& has_come_;
   };
-  worker.synchronize_devices();
+  if (!worker.is_lost(worker.index())) worker.synchronize_devices();
   if (neighbours_ != nullptr) neighbours_->flush();
   {
     const std::lock_guard lock(ending_mutex_);
@@ -173,7 +173,7 @@ void Run::await_end_of_job(ThreadWorker& worker) {
 void Run::run_program(const Program& program, ThreadWorker& worker) {
   try {
     program(worker);
-    worker.synchronize_devices();
+    if (!worker.is_lost(worker.index())) worker.synchronize_devices();
     if (neighbours_ != nullptr) neighbours_->flush();
   } catch (const RunStopped&) {  // the reason is known already
     if (neighbours_ != nullptr) neighbours_->fail(nullptr);

@@ -1,5 +1,7 @@
 #include "engine/threads/thread_monitor.h"
 
+#include <thread>
+
 #include "engine/threads/run_control.h"
 
 namespace tandem::threads {
@@ -54,6 +56,12 @@ void ThreadMonitor::wait(std::string_view what) {
   const bool goes_on = !control_.is_stopped() && waiter.wait(notified, &waiters_, Stoppable::yes);
   while (!try_lock()) waiter.wait(Unlocked(*this), &lockers_, Stoppable::no);
   if (!goes_on) control_.throw_stopped();
+}
+
+void ThreadMonitor::notify_all_from_outside() {
+  while (!try_lock()) std::this_thread::yield();
+  notify_all();
+  unlock();
 }
 
 void ThreadMonitor::notify_all() {

@@ -18,6 +18,8 @@ class ThreadMonitor final : public Monitor {
   void unlock() override;
   void wait(std::string_view what) override;
   void notify_all() override;
+  // The same from a thread that is no task, with the lock held: nobody is between a look and a wait then.
+  void notify_all_from_outside();
 
  private:
   class Unlocked;

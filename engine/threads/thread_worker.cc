@@ -93,6 +93,15 @@ void ThreadWorker::await_end_of_job() {
   run_.await_end_of_job(*this);
 }
 
+bool ThreadWorker::is_lost(int worker) const {
+  const auto& faults = run_.context().faults;
+  return faults && faults->is_lost(worker);
+}
+
+void ThreadWorker::watch_workers(std::shared_ptr<Monitor> monitor) {
+  if (const auto& faults = run_.context().faults) faults->watch(std::static_pointer_cast<ThreadMonitor>(monitor));
+}
+
 Nanoseconds ThreadWorker::now() {
   return run_.context().now();
 }

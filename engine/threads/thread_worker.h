@@ -29,6 +29,8 @@ class ThreadWorker final : public Worker, public SharedInProcess, public Tasks {
   std::shared_ptr<SharedTensor> tensor(std::string_view name, const TensorFactory& make) override;
   std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) override;
   void await_end_of_job() override;
+  bool is_lost(int worker) const override;
+  void watch_workers(std::shared_ptr<Monitor> monitor) override;
   const Capabilities& capabilities() const override;
   std::span<Device* const> devices() const override { return devices_; }
   Device& cpu() override { return *owned_devices_.front(); }

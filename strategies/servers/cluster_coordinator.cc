@@ -71,6 +71,7 @@ ClusterCoordinator::ClusterCoordinator(ParameterServerStrategyV2& strategy)
       number_(next_number(strategy.extended().worker())),
       monitor_(strategy.extended().worker().tasks().make_monitor()) {
   strategy.note_coordinator();
+  strategy.extended().worker().watch_workers(monitor_);
 }
 
 // Task 0 runs the coordinator's program, task 1 + k hands functions to worker k.
@@ -109,22 +110,79 @@ void ClusterCoordinator::run_functions(int worker) {
       closure = std::move(queue_.front());
       queue_.pop_front();
       ++running_;
+      monitor_->notify_all();  // there is a place in the queue
     }
-    run(worker, *closure);
+    run(worker, closure);
+    if (is_lost(worker) && !await_return(worker)) return;
   }
 }
 
-void ClusterCoordinator::run(int worker, Closure& closure) {
+bool ClusterCoordinator::is_lost(int worker) const {
+  const int index = strategy_.parameter_server_extended().devices_of_worker(worker).front()->worker();
+  return strategy_.extended().worker().is_lost(index);
+}
+
+bool ClusterCoordinator::is_any_server_lost() const {
+  const Worker& here = strategy_.extended().worker();
+  const auto cluster = here.cluster();
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    if (cluster[i].job == "ps" && here.is_lost(static_cast<int>(i))) return true;
+  }
+  return false;
+}
+
+// Waits until the worker is back, and makes anew what it needs. Returns false if the coordinator ends before.
+bool ClusterCoordinator::await_return(int worker) {
+  std::vector<std::function<void(int worker)>> remakes;
+  do {
+    const std::string reason = fmt::format("worker {}, which is lost", worker);
+    {
+      const std::lock_guard lock(*monitor_);
+      while (is_lost(worker) && !is_stopped_) monitor_->wait(reason);
+      if (is_stopped_) return false;
+      remakes = remakes_;
+    }
+    try {
+      for (const auto& remake : remakes) remake(worker);
+    } catch (const UnavailableError&) {  // it is lost again
+    }
+  } while (is_lost(worker));
+  return true;
+}
+
+// The caller holds the monitor.
+bool ClusterCoordinator::is_to_run_again(int worker, const std::exception_ptr& error) {
+  constexpr int kMostServersSeen = 3;
+  if (!error || error_ || is_stopped_) return false;
+  try {
+    std::rethrow_exception(error);
+  } catch (const UnavailableError&) {
+    if (is_lost(worker)) return true;
+    return is_any_server_lost() && ++lost_servers_seen_ < kMostServersSeen;
+  } catch (...) {
+    return false;
+  }
+}
+
+void ClusterCoordinator::run(int worker, const std::shared_ptr<Closure>& closure) {
   Value value;
   std::exception_ptr error;
   try {
-    value = closure.function(worker);
+    value = closure->function(worker);
   } catch (...) {
     error = std::current_exception();
   }
-  closure.function = nullptr;  // whoever sees the end of a function finds nothing of it held any more
+  {
+    const std::lock_guard lock(*monitor_);
+    if (is_to_run_again(worker, error)) {
+      --running_;
+      queue_.push_back(closure);
+      return monitor_->notify_all();
+    }
+  }
+  closure->function = nullptr;  // whoever sees the end of a function finds nothing of it held any more
   const std::lock_guard lock(*monitor_);
-  closure.state->finish(std::move(value), error);
+  closure->state->finish(std::move(value), error);
   --running_;
   if (error && !error_) {
     error_ = error;
@@ -160,6 +218,7 @@ RemoteValue ClusterCoordinator::schedule(std::string name, Value::Parts argument
 
 RemoteValue ClusterCoordinator::enqueue(std::function<Value(int worker)> function) {
   const std::lock_guard lock(*monitor_);
+  while (queue_.size() >= kMostQueued && !error_) monitor_->wait("a place in the queue of scheduled functions");
   throw_error();
   auto state = std::make_shared<RemoteValue::State>(monitor_);
   queue_.push_back(std::make_shared<Closure>(std::move(function), state));
@@ -180,13 +239,18 @@ bool ClusterCoordinator::done() const {
 
 PerWorkerValues<DistributedIterator> ClusterCoordinator::create_per_worker_dataset(const DatasetFunction& make) {
   ParameterServerV2Extended& extended = strategy_.parameter_server_extended();
+  const auto of_worker = [this, make](int worker) {
+    const ParameterServerV2Extended::Assignment assignment(strategy_.parameter_server_extended(), worker);
+    return std::make_shared<DistributedIterator>(strategy_.distribute_datasets_from_function(make).iterator());
+  };
   std::vector<std::shared_ptr<DistributedIterator>> iterators;
-  for (int worker = 0; worker < extended.worker_count(); ++worker) {
-    const ParameterServerV2Extended::Assignment assignment(extended, worker);
-    iterators.push_back(
-        std::make_shared<DistributedIterator>(strategy_.distribute_datasets_from_function(make).iterator()));
-  }
-  return {strategy_, std::move(iterators)};
+  for (int worker = 0; worker < extended.worker_count(); ++worker) iterators.push_back(of_worker(worker));
+  PerWorkerValues<DistributedIterator> made(strategy_, std::move(iterators));
+  const std::lock_guard lock(*monitor_);
+  remakes_.push_back([values = made.values_, of_worker](int worker) {
+    values->at(static_cast<std::size_t>(worker)) = of_worker(worker);
+  });
+  return made;
 }
 
 }  // namespace tandem

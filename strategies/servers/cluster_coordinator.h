@@ -1,5 +1,11 @@
 // tf.distribute.coordinator.ClusterCoordinator: schedules functions on the workers of a ParameterServerStrategyV2.
 //
+// Each function runs at least once. When its worker is lost meanwhile (UnavailableError, Worker::is_lost()), it goes
+// back into the queue and another worker takes it: what it had done until then, such as an update of a variable, is
+// done twice. The other workers go on. A worker that comes back is given functions again once its per-worker datasets
+// are made anew. A parameter server is not replaced: the third function that finds one lost ends with the
+// UnavailableError.
+//
 // Threads: the coordinator's program and the scheduled functions may call a ClusterCoordinator and a RemoteValue at the
 // same time.
 #pragma once
@@ -39,14 +45,15 @@ template <typename T>
 class PerWorkerValues {
  public:
   PerWorkerValues(const ParameterServerStrategyV2& strategy, std::vector<std::shared_ptr<T>> values)
-      : strategy_(&strategy), values_(std::move(values)) {}
+      : strategy_(&strategy), values_(std::make_shared<std::vector<std::shared_ptr<T>>>(std::move(values))) {}
   // The object of the worker that the calling function was scheduled on. RuntimeError outside scheduled functions.
   T& current() const { return of_worker(strategy_->scheduled_worker()); }
-  T& of_worker(int worker) const { return *values_.at(static_cast<std::size_t>(worker)); }
+  T& of_worker(int worker) const { return *values_->at(static_cast<std::size_t>(worker)); }
 
  private:
+  friend class ClusterCoordinator;
   const ParameterServerStrategyV2* strategy_;
-  std::vector<std::shared_ptr<T>> values_;
+  std::shared_ptr<std::vector<std::shared_ptr<T>>> values_;  // a worker that comes back gets a new one
 };
 
 class ClusterCoordinator {
@@ -60,9 +67,10 @@ class ClusterCoordinator {
 
   ParameterServerStrategyV2& strategy() const { return strategy_; }
 
-  // Queues a function and returns immediately. The function runs in the strategy's cross-replica context on some
-  // worker: run() uses that worker's devices. The first exception of a function cancels all functions that have not
-  // begun, and the next call of schedule() or join() rethrows it, once.
+  // Queues a function and returns; waits where kMostQueued are queued already. The function runs in the strategy's
+  // cross-replica context on some worker: run() uses that worker's devices. The first exception of a function cancels
+  // all functions that have not begun, and the next call of schedule() or join() rethrows it, once.
+  static constexpr std::size_t kMostQueued = 256 * 1024;
   RemoteValue schedule(Function function);
   // The same for a function that every worker serves under this name (worker_functions.h), in the worker's process.
   // TypeError for arguments that cannot be sent: variables of other strategies, or with constraints.
@@ -83,7 +91,11 @@ class ClusterCoordinator {
   explicit ClusterCoordinator(ParameterServerStrategyV2& strategy);
   RemoteValue enqueue(std::function<Value(int worker)> function);
   void run_functions(int worker);
-  void run(int worker, Closure& closure);
+  void run(int worker, const std::shared_ptr<Closure>& closure);
+  bool is_to_run_again(int worker, const std::exception_ptr& error);
+  bool is_lost(int worker) const;  // a worker, by its place among those of the strategy
+  bool is_any_server_lost() const;
+  bool await_return(int worker);
   void stop();
   void throw_error();
 
@@ -94,6 +106,8 @@ class ClusterCoordinator {
   int running_ = 0;
   bool is_stopped_ = false;
   std::exception_ptr error_;
+  int lost_servers_seen_ = 0;                             // by functions
+  std::vector<std::function<void(int worker)>> remakes_;  // what a worker needs that comes back
 };
 
 }  // namespace tandem

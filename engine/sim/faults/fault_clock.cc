@@ -51,7 +51,7 @@ void FaultClock::begin_step(int worker, int step) {
   in_kernel([&] {
     if (!has_begun_) begin();
     for (const LostWorker& lost : faults_.lost_workers) {
-      if (lost.step && lost.worker == worker && *lost.step == step) lose(lost);
+      if (lost.step == step && worker == (lost.ends_run ? lost.worker : 0)) lose(lost);
     }
     if (worker == 0) set_links(step);
   });
@@ -68,9 +68,7 @@ void FaultClock::begin() {
 void FaultClock::reach() {
   while (next_date_ < dates_.size() && dates_[next_date_] <= seconds_since_begin()) ++next_date_;
   set_links(step_of_links_);
-  for (const LostWorker& lost : faults_.lost_workers) {
-    if (!lost.step && lost.at_s <= seconds_since_begin()) lose(lost);
-  }
+  lose_by_date();
   if (next_date_ == dates_.size() || run_.scheduler().has_failed()) return;
   simgrid_compat::at(begin_s_ + dates_[next_date_], [this] {
     if (run_.scheduler().has_live_tasks()) reach();
@@ -87,7 +85,21 @@ void FaultClock::set_links(int step) {
   for (const auto& [link, factor] : factors) run_.simulation().platform().set_share(link, 1 / factor);
 }
 
+void FaultClock::lose_by_date() {
+  for (const LostWorker& lost : faults_.lost_workers) {
+    const bool is_due = !lost.step && lost.at_s <= seconds_since_begin();
+    if (is_due && lost_.insert(&lost).second) lose(lost);
+  }
+}
+
+// That a worker comes back keeps the simulation alive: others may wait for it.
 void FaultClock::lose(const LostWorker& lost) {
+  if (!lost.ends_run) {
+    run_.set_lost(lost, true);
+    if (!std::isfinite(lost.back_after_s)) return;
+    run_.simulation().set_alarm(Simulation::now_s() + lost.back_after_s, [this, &lost] { run_.set_lost(lost, false); });
+    return;
+  }
   const WorkerSpec& worker = run_.specs()[static_cast<std::size_t>(lost.worker)];
   run_.scheduler().fail(lost_worker_error(lost, worker), Scheduler::Concerns::all_tasks);
 }

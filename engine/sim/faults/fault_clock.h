@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -39,6 +40,7 @@ class FaultClock {
   void begin();
   void reach();
   void set_links(int step);
+  void lose_by_date();
   void lose(const LostWorker& lost);
   // At a date of the clock, not less than that date because of rounding.
   double seconds_since_begin() const { return Simulation::now_s() - begin_s_ + simgrid_compat::kTimingPrecision; }
@@ -51,6 +53,7 @@ class FaultClock {
   double begin_s_ = 0;
   std::vector<double> dates_{};  // since the beginning, in rising order, at which something changes
   std::size_t next_date_ = 0;
+  std::set<const LostWorker*> lost_{};                        // by date, so far
   int step_of_links_ = kNoStep;                               // of worker 0
   std::unordered_map<std::uint64_t, std::uint64_t> draws_{};  // so far, by jitter and thing
 };
