@@ -168,6 +168,16 @@ void SimRun::set_lost(const LostWorker& lost, bool is_lost) {
   for (const auto& watcher : watchers_) watcher->notify_all();
 }
 
+bool SimRun::goes_on_without(int worker, const std::exception_ptr& error) const {
+  try {
+    std::rethrow_exception(error);
+  } catch (const UnavailableError&) {
+    return is_lost(worker);
+  } catch (...) {
+    return false;
+  }
+}
+
 void SimRun::throw_lost(int worker) const {
   const auto lost = lost_.find(worker);
   if (lost == lost_.end()) return;

@@ -76,6 +76,8 @@ class SimRun {
   void throw_if_lost(int worker) const {
     if (!lost_.empty()) throw_lost(worker);
   }
+  // Whether the run goes on without a worker whose program has ended with this: it is lost, and may come back.
+  bool goes_on_without(int worker, const std::exception_ptr& error) const;
   void set_lost(const LostWorker& lost, bool is_lost);  // in the kernel
   void watch_workers(std::shared_ptr<Monitor> monitor) { watchers_.push_back(std::move(monitor)); }
 

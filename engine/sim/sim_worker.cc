@@ -58,7 +58,7 @@ void SimWorker::start(const Program& program) {
   scheduler.start(
       make_task(fmt::format("worker {}", index_)), cpu_.node(), [this, &program] { program(*this); },
       [this, &scheduler](const std::exception_ptr& error) {
-        if (error) scheduler.fail(error);
+        if (error && !run_.goes_on_without(index_, error)) scheduler.fail(error);
         run_.note_end_of_work(index_);
       });
 }

@@ -160,7 +160,11 @@ void Run::await_end_of_job(ThreadWorker& worker) {
    private:
     const std::atomic<bool>& has_come_;
   };
-  if (!worker.is_lost(worker.index())) worker.synchronize_devices();
+  try {
+    worker.synchronize_devices();
+  } catch (const UnavailableError&) {
+    if (!worker.is_lost(worker.index())) throw;
+  }
   if (neighbours_ != nullptr) neighbours_->flush();
   {
     const std::lock_guard lock(ending_mutex_);
@@ -169,12 +173,15 @@ void Run::await_end_of_job(ThreadWorker& worker) {
   context_.control.wait_as_task(JobEnd(has_job_ended_), &joined_);
 }
 
-// Also waits for work that the program has issued but not waited for, because it is part of the run.
+// Also waits for work that the program has issued but not waited for, because it is part of the run. The run goes on
+// without a worker that is lost for a while.
 void Run::run_program(const Program& program, ThreadWorker& worker) {
   try {
     program(worker);
-    if (!worker.is_lost(worker.index())) worker.synchronize_devices();
+    worker.synchronize_devices();
     if (neighbours_ != nullptr) neighbours_->flush();
+  } catch (const UnavailableError&) {
+    if (!worker.is_lost(worker.index())) fail(std::current_exception());
   } catch (const RunStopped&) {  // the reason is known already
     if (neighbours_ != nullptr) neighbours_->fail(nullptr);
   } catch (...) {
