@@ -11,16 +11,14 @@
 namespace tandem {
 namespace {
 
-std::string worker_text(const WorkerSpec& worker) {
-  return fmt::format("/job:{}/task:{}", worker.job, worker.task);
-}
-
-void check_faults(const EngineInfo& engine, const EngineOptions& options) {
+void check_faults_of(const EngineInfo& engine, const EngineOptions& options) {
   const Faults& faults = *options.faults;
   const auto lacks = [&](const char* what, const char* reason) {
     throw UsageError(fmt::format("engine '{}' has no {}; {}", engine.name, what, reason));
   };
-  check_faults(faults, options.workers, options.topology ? options.topology->link_count() : 0);
+  std::vector<NamedWorker> workers;
+  for (const WorkerSpec& worker : options.workers) workers.push_back({worker.text(), worker.device_count});
+  check_faults(faults, workers, options.topology ? options.topology->link_count() : 0);
   if (engine.faults == FaultSupport::all || faults.empty()) return;
   if (engine.faults == FaultSupport::none) lacks("faults", "nothing goes wrong in it on purpose");
   if (!faults.slow_links.empty()) lacks("slow links", "its links are those of this machine");
@@ -36,14 +34,14 @@ void check_worker(const EngineInfo& engine, const WorkerSpec& worker) {
     std::vector<std::string_view> known;
     for (const DeviceType type : types) known.push_back(name_of(type));
     throw UsageError(fmt::format("engine '{}' has no devices of type {}, as {} asks for (it has {})", engine.name,
-                                 name_of(worker.device_type), worker_text(worker), fmt::join(known, ", ")));
+                                 name_of(worker.device_type), worker.text(), fmt::join(known, ", ")));
   }
   if (worker.device_count < 0) {
-    throw UsageError(fmt::format("{} has {} devices, must be 0 or more", worker_text(worker), worker.device_count));
+    throw UsageError(fmt::format("{} has {} devices, must be 0 or more", worker.text(), worker.device_count));
   }
   const DeviceId id{worker.job, worker.task, worker.device_type, 0};
   if (DeviceId::parse(id.text(), {}) != id) {
-    throw UsageError(fmt::format("{} is no name of a worker, must be like /job:worker/task:0", worker_text(worker)));
+    throw UsageError(fmt::format("{} is no name of a worker, must be like /job:worker/task:0", worker.text()));
   }
 }
 
@@ -53,7 +51,7 @@ void check_workers(const EngineInfo& engine, const std::vector<WorkerSpec>& work
   for (const WorkerSpec& worker : workers) {
     check_worker(engine, worker);
     if (!names.emplace(worker.job, worker.task).second) {
-      throw UsageError(fmt::format("{} is there twice, must be there once", worker_text(worker)));
+      throw UsageError(fmt::format("{} is there twice, must be there once", worker.text()));
     }
   }
 }
@@ -97,7 +95,7 @@ void check_options(const EngineInfo& engine, const EngineOptions& options) {
     throw UsageError(fmt::format("the deadlock timeout is {} s, must be greater than 0", options.deadlock_timeout_s));
   }
   check_workers(engine, options.workers);
-  if (options.faults) check_faults(engine, options);
+  if (options.faults) check_faults_of(engine, options);
 }
 
 }  // namespace tandem

@@ -23,6 +23,8 @@ struct WorkerSpec {
   int topology_worker = 0;
   DeviceType device_type = DeviceType::cpu;
   int device_count = 1;
+
+  std::string text() const { return "/job:" + job + "/task:" + std::to_string(task); }
 };
 
 class Worker {

@@ -9,11 +9,7 @@
 namespace tandem {
 namespace {
 
-std::string name_of_worker(const WorkerSpec& worker) {
-  return fmt::format("/job:{}/task:{}", worker.job, worker.task);
-}
-
-void check_worker_of_fault(int worker, std::span<const WorkerSpec> workers) {
+void check_worker_of_fault(int worker, std::span<const NamedWorker> workers) {
   if (worker >= 0 && static_cast<std::size_t>(worker) < workers.size()) return;
   throw UsageError(fmt::format("a fault is of worker {}, and the workers are 0 to {}", worker, workers.size() - 1));
 }
@@ -39,13 +35,12 @@ double slowdown_of(const Faults& faults, int worker, std::optional<int> device, 
   return factor;
 }
 
-void check_faults(const Faults& faults, std::span<const WorkerSpec> workers, std::size_t links) {
+void check_faults(const Faults& faults, std::span<const NamedWorker> workers, std::size_t links) {
   for (const SlowDevices& slow : faults.slow_devices) {
     check_worker_of_fault(slow.worker, workers);
-    const WorkerSpec& worker = workers[static_cast<std::size_t>(slow.worker)];
-    if (slow.device && (*slow.device < 0 || *slow.device >= worker.device_count)) {
-      throw UsageError(fmt::format("a fault is of device {} of {}, which has {}", *slow.device, name_of_worker(worker),
-                                   worker.device_count));
+    const auto& [name, devices] = workers[static_cast<std::size_t>(slow.worker)];
+    if (slow.device && (*slow.device < 0 || *slow.device >= devices)) {
+      throw UsageError(fmt::format("a fault is of device {} of {}, which has {}", *slow.device, name, devices));
     }
     check_factor(slow.factor);
     check_period(slow.when);
@@ -64,11 +59,11 @@ void check_faults(const Faults& faults, std::span<const WorkerSpec> workers, std
   for (const LostWorker& lost : faults.lost_workers) check_worker_of_fault(lost.worker, workers);
 }
 
-std::exception_ptr lost_worker_error(const LostWorker& lost, const WorkerSpec& worker) {
+std::exception_ptr lost_worker_error(const LostWorker& lost, std::string_view name) {
   const std::string moment =
       lost.step ? fmt::format("before step {}", *lost.step) : fmt::format("{:g} s into the run", lost.at_s);
   return std::make_exception_ptr(
-      UnavailableError(fmt::format("{} was lost {}, as the faults of this run say", name_of_worker(worker), moment)));
+      UnavailableError(fmt::format("{} was lost {}, as the faults of this run say", name, moment)));
 }
 
 }  // namespace tandem

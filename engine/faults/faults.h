@@ -12,9 +12,10 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/worker.h"
 #include "topologies/topology.h"
 
 namespace tandem {
@@ -83,9 +84,13 @@ double slowdown_of(const Faults& faults, int worker, std::optional<int> device, 
 
 // Throws UsageError for what cannot be: a worker, device or link that is not there, a factor or variation that is not
 // greater than 0, a period that ends before it begins. `links`: how many the topology has; 0: there is none.
-void check_faults(const Faults& faults, std::span<const WorkerSpec> workers, std::size_t links);
+struct NamedWorker {
+  std::string name{};  // "/job:worker/task:0"
+  int devices = 0;
+};
+void check_faults(const Faults& faults, std::span<const NamedWorker> workers, std::size_t links);
 
 // What a run ends with that has lost a worker: an UnavailableError that names it and the moment.
-std::exception_ptr lost_worker_error(const LostWorker& lost, const WorkerSpec& worker);
+std::exception_ptr lost_worker_error(const LostWorker& lost, std::string_view name);
 
 }  // namespace tandem

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "engine/sim/faults/fault_clock.h"
+#include "engine/sim/fault_clock.h"
 #include "topologies/base/portable_math.h"
 
 namespace tandem::sim {

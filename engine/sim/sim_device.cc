@@ -128,6 +128,12 @@ Tensor SimDevice::allocate(DType dtype, Shape shape) {
   return {std::make_shared<SimBuffer>(std::move(memory), size_bytes, physical_.memory, work().use), dtype, shape};
 }
 
+PlaceOfDevice SimDevice::place() const {
+  const WorkerSpec& worker = run_.specs()[static_cast<std::size_t>(worker_)];
+  const bool computes = id_.type == worker.device_type && id_.index < worker.device_count;
+  return {.index = index_, .worker = worker_, .device = computes ? std::optional(id_.index) : std::nullopt};
+}
+
 void SimDevice::note_operands(double bytes) {
   if (!physical_.memory || bytes <= work().operand_bytes) return;
   physical_.memory->operand_bytes += bytes - work().operand_bytes;

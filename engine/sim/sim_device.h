@@ -9,6 +9,7 @@
 #include "engine/device.h"
 #include "engine/sim/cores.h"
 #include "engine/sim/costs/device_costs.h"
+#include "engine/sim/fault_clock.h"
 
 namespace tandem::sim {
 
@@ -57,6 +58,7 @@ class SimDevice : public Device {
   // The cores that its streams' threads run on; null where they are no threads.
   Cores::Node* threads() const { return physical_.threads; }
   std::string name() const { return id_.text(); }
+  PlaceOfDevice place() const;
   // Products on processors work on a copy of their operands, which the next ones overwrite: each device has one, as
   // large as its largest operands so far.
   void note_operands(double bytes);

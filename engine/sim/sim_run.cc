@@ -41,7 +41,8 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, K
       hosts_(running_hosts()),
       schedule_(options.schedule_seed),
       simulation_(*options.topology, known.router, hosts_, schedule_ ? &*schedule_ : nullptr),
-      faults_(options.faults ? std::optional<FaultClock>(std::in_place, *this, *options.faults) : std::nullopt),
+      faults_(options.faults ? std::optional<FaultClock>(std::in_place, *options.faults, simulation_, fault_calls())
+                             : std::nullopt),
       network_(simulation_, faults()),
       cores_(simulation_),
       scheduler_(simulation_, cores_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
@@ -168,6 +169,16 @@ void SimRun::set_lost(const LostWorker& lost, bool is_lost) {
   for (const auto& watcher : watchers_) watcher->notify_all();
 }
 
+FaultClock::Calls SimRun::fault_calls() {
+  return {.goes_on = [this] { return scheduler_.has_live_tasks() && !scheduler_.has_failed(); },
+          .lose =
+              [this](const LostWorker& lost, bool is_lost) {
+                if (!lost.ends_run) return set_lost(lost, is_lost);
+                const std::string name = options_.workers[static_cast<std::size_t>(lost.worker)].text();
+                scheduler_.fail(lost_worker_error(lost, name), Scheduler::Concerns::all_tasks);
+              }};
+}
+
 bool SimRun::goes_on_without(int worker, const std::exception_ptr& error) const {
   try {
     std::rethrow_exception(error);
@@ -181,7 +192,7 @@ bool SimRun::goes_on_without(int worker, const std::exception_ptr& error) const 
 void SimRun::throw_lost(int worker) const {
   const auto lost = lost_.find(worker);
   if (lost == lost_.end()) return;
-  std::rethrow_exception(lost_worker_error(lost->second, options_.workers[static_cast<std::size_t>(worker)]));
+  std::rethrow_exception(lost_worker_error(lost->second, options_.workers[static_cast<std::size_t>(worker)].text()));
 }
 
 void SimRun::note_end_of_work(int worker) {

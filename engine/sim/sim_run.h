@@ -18,7 +18,7 @@
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/measured_times.h"
 #include "engine/sim/collectives/nccl_groups.h"
-#include "engine/sim/faults/fault_clock.h"
+#include "engine/sim/fault_clock.h"
 #include "engine/sim/network.h"
 #include "engine/sim/placement.h"
 #include "engine/sim/scheduler.h"
@@ -119,6 +119,7 @@ class SimRun {
   std::vector<std::string> pending_work() const;
   void fail_beyond();
   void throw_lost(int worker) const;
+  FaultClock::Calls fault_calls();
   std::set<std::string> consulted() const;
   Timeline take_timeline();
 

@@ -218,7 +218,10 @@ void SimWorker::begin_step(int step) {
   TANDEM_REQUIRE(step_ == kNoStep, "a step begins within a step");
   if (run_.symmetry() != nullptr) run_.symmetry()->begin_step(step);
   if (step == 0) run_.begin_steps();
-  if (run_.faults() != nullptr) run_.faults()->begin_step(index_, step);
+  if (run_.faults() != nullptr) {
+    run_.faults()->begin_step(index_, step);
+    run_.scheduler().throw_if_failed();
+  }
   step_start_ns_ = now();
   step_ = step;
 }

@@ -74,7 +74,7 @@ void OpWork::start(SimStream& stream) {
   record_.start_ns = Simulation::now_ns();
   const SimDevice& device = stream.sim_device();
   SimRun& run = stream.sim_device().run();
-  const double fault = run.faults() != nullptr ? run.faults()->factor_of_op(device, record_.step) : 1;
+  const double fault = run.faults() != nullptr ? run.faults()->factor_of_op(device.place(), record_.step) : 1;
   const double seconds = seconds_ * (device.is_in_collective() ? device.costs().slowdown_by_collectives() : 1);
   run.simulation().execute(device.node(), fault * seconds, fault * alone_s_, [this, &stream] { end(stream); });
 }

@@ -52,7 +52,7 @@ double FaultInjector::seconds_of(Nanoseconds now) const {
 
 void FaultInjector::lose(const LostWorker& lost) const {
   if (kill_) kill_();
-  std::rethrow_exception(lost_worker_error(lost, workers_[static_cast<std::size_t>(lost.worker)]));
+  std::rethrow_exception(lost_worker_error(lost, workers_[static_cast<std::size_t>(lost.worker)].text()));
 }
 
 void FaultInjector::lose_for_a_while(const LostWorker& lost, Clock::time_point date) {
@@ -110,7 +110,7 @@ void FaultInjector::throw_if_lost(int worker) const {
   const std::lock_guard lock(mutex_);
   const auto lost = lost_.find(worker);
   if (lost == lost_.end()) return;
-  std::rethrow_exception(lost_worker_error(*lost->second, workers_[static_cast<std::size_t>(worker)]));
+  std::rethrow_exception(lost_worker_error(*lost->second, workers_[static_cast<std::size_t>(worker)].text()));
 }
 
 void FaultInjector::watch(std::shared_ptr<ThreadMonitor> monitor) {

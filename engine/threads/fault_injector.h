@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/faults/faults.h"
+#include "engine/worker.h"
 
 namespace tandem::threads {
 

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "engine/timeline.h"
+#include "reports/course/job_course.h"
 #include "reports/errors/assumption.h"
 #include "reports/errors/error_bands.h"
 #include "reports/run/expectation.h"
-#include "reports/course/job_course.h"
 #include "reports/run/memory_need.h"
 #include "reports/run/model_work.h"
 #include "reports/run/work_counts.h"

@@ -154,7 +154,7 @@ struct Scenario {
   int warmup_steps = 0;  // how many of the first steps the report's figures leave out
   Expectations expect;
   std::shared_ptr<const FaultSettings> faults{};  // null: nothing goes wrong
-  std::shared_ptr<const SweepSettings> sweep{};  // null: none
+  std::shared_ptr<const SweepSettings> sweep{};   // null: none
 
   // In a scenario that flags of the command line, or a launch, have changed (with_flags()): by key, the flag that gave
   // the value or left the key out, "" for a launch; and what a report has to say of these changes.

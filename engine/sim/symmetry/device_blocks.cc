@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/sim/faults/faulty_parts.h"
+#include "engine/sim/symmetry/faulty_parts.h"
 
 namespace tandem::sim::symmetry {
 namespace {

@@ -24,7 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/sim/faults/faulty_parts.h"
+#include "engine/sim/symmetry/faulty_parts.h"
 #include "engine/sim/network.h"
 #include "engine/sim/symmetry/images.h"
 #include "engine/sim/symmetry/partition.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "engine/sim/faults/faulty_parts.h"
+#include "engine/sim/symmetry/faulty_parts.h"
 #include "topologies/base/error.h"
 
 namespace tandem::sim::symmetry {

@@ -1,10 +1,9 @@
-#include "engine/sim/faults/fault_clock.h"
+#include "engine/sim/fault_clock.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "engine/base/philox.h"
-#include "engine/sim/sim_run.h"
 #include "topologies/base/portable_math.h"
 
 namespace tandem::sim {
@@ -32,9 +31,10 @@ double lognormal(double variation, std::uint64_t seed, std::uint64_t stream, std
 
 }  // namespace
 
-FaultClock::FaultClock(SimRun& run, const Faults& faults) : run_(run), faults_(faults) {
-  const auto add = [this](double date_s) {
-    if (std::isfinite(date_s)) dates_.push_back(date_s);
+std::vector<double> FaultClock::dates_of(const Faults& faults) {
+  std::vector<double> dates;
+  const auto add = [&](double date_s) {
+    if (std::isfinite(date_s)) dates.push_back(date_s);
   };
   for (const SlowLinks& slow : faults.slow_links) {
     if (slow.when.first_step) continue;
@@ -44,7 +44,8 @@ FaultClock::FaultClock(SimRun& run, const Faults& faults) : run_(run), faults_(f
   for (const LostWorker& lost : faults.lost_workers) {
     if (!lost.step) add(lost.at_s);
   }
-  std::ranges::sort(dates_);
+  std::ranges::sort(dates);
+  return dates;
 }
 
 void FaultClock::begin_step(int worker, int step) {
@@ -55,7 +56,6 @@ void FaultClock::begin_step(int worker, int step) {
     }
     if (worker == 0) set_links(step);
   });
-  run_.scheduler().throw_if_failed();
 }
 
 void FaultClock::begin() {
@@ -69,9 +69,9 @@ void FaultClock::reach() {
   while (next_date_ < dates_.size() && dates_[next_date_] <= seconds_since_begin()) ++next_date_;
   set_links(step_of_links_);
   lose_by_date();
-  if (next_date_ == dates_.size() || run_.scheduler().has_failed()) return;
+  if (next_date_ == dates_.size()) return;
   simgrid_compat::at(begin_s_ + dates_[next_date_], [this] {
-    if (run_.scheduler().has_live_tasks()) reach();
+    if (calls_.goes_on()) reach();
   });
 }
 
@@ -82,7 +82,7 @@ void FaultClock::set_links(int step) {
     const bool is_now = slow.when.contains(seconds_since_begin(), step);
     for (const LinkIndex link : slow.links) factors.try_emplace(link, 1).first->second *= is_now ? slow.factor : 1;
   }
-  for (const auto& [link, factor] : factors) run_.simulation().platform().set_share(link, 1 / factor);
+  for (const auto& [link, factor] : factors) simulation_.platform().set_share(link, 1 / factor);
 }
 
 void FaultClock::lose_by_date() {
@@ -94,23 +94,15 @@ void FaultClock::lose_by_date() {
 
 // That a worker comes back keeps the simulation alive: others may wait for it.
 void FaultClock::lose(const LostWorker& lost) {
-  if (!lost.ends_run) {
-    run_.set_lost(lost, true);
-    if (!std::isfinite(lost.back_after_s)) return;
-    run_.simulation().set_alarm(Simulation::now_s() + lost.back_after_s, [this, &lost] { run_.set_lost(lost, false); });
-    return;
-  }
-  const WorkerSpec& worker = run_.specs()[static_cast<std::size_t>(lost.worker)];
-  run_.scheduler().fail(lost_worker_error(lost, worker), Scheduler::Concerns::all_tasks);
+  calls_.lose(lost, true);
+  if (lost.ends_run || !std::isfinite(lost.back_after_s)) return;
+  simulation_.set_alarm(Simulation::now_s() + lost.back_after_s, [this, &lost] { calls_.lose(lost, false); });
 }
 
-double FaultClock::factor_of_op(const SimDevice& device, int step) {
+double FaultClock::factor_of_op(const PlaceOfDevice& device, int step) {
   if (!has_begun_) return 1;
-  const WorkerSpec& worker = run_.specs()[static_cast<std::size_t>(device.worker())];
-  const bool computes = device.id().type == worker.device_type && device.id().index < worker.device_count;
-  const std::optional<int> place = computes ? std::optional(device.id().index) : std::nullopt;
-  const double slowdown = slowdown_of(faults_, device.worker(), place, seconds_since_begin(), step);
-  return slowdown * next_factor(Jitter::On::compute, device.index());
+  const double slowdown = slowdown_of(faults_, device.worker, device.device, seconds_since_begin(), step);
+  return slowdown * next_factor(Jitter::On::compute, device.index);
 }
 
 double FaultClock::next_factor(Jitter::On what, int thing) {

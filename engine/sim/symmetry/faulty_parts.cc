@@ -1,4 +1,4 @@
-#include "engine/sim/faults/faulty_parts.h"
+#include "engine/sim/symmetry/faulty_parts.h"
 
 #include <algorithm>
 #include <map>

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -15,19 +17,29 @@
 
 namespace tandem::sim {
 
-class SimDevice;
-class SimRun;
+// A device, as faults know it.
+struct PlaceOfDevice {
+  int index = 0;  // among all devices
+  int worker = 0;
+  std::optional<int> device{};  // its place among the worker's compute devices; empty: it is its host
+};
 
 class FaultClock {
  public:
-  // Both must outlive it.
-  FaultClock(SimRun& run, const Faults& faults);
+  // What it does to the run, in the kernel.
+  struct Calls {
+    std::function<bool()> goes_on;                              // whether anything is left to change
+    std::function<void(const LostWorker&, bool is_lost)> lose;  // a worker, or (false) it is back
+  };
+  // The first two must outlive it.
+  FaultClock(const Faults& faults, Simulation& simulation, Calls calls)
+      : faults_(faults), simulation_(simulation), calls_(std::move(calls)), dates_(dates_of(faults)) {}
 
   // A worker begins a step. Usable from tasks.
   void begin_step(int worker, int step);
 
   // By what the time of an op that begins now is multiplied. In the kernel.
-  double factor_of_op(const SimDevice& device, int step);
+  double factor_of_op(const PlaceOfDevice& device, int step);
   // The same for a transfer and for the input of a batch; 1 where they do not vary.
   double factor_of_transfer() { return next_factor(Jitter::On::network, 0); }
   double factor_of_input(int worker) { return next_factor(Jitter::On::input, worker); }
@@ -37,6 +49,7 @@ class FaultClock {
   bool changes(const Route& route) const;
 
  private:
+  static std::vector<double> dates_of(const Faults& faults);
   void begin();
   void reach();
   void set_links(int step);
@@ -47,12 +60,13 @@ class FaultClock {
   // Draws the next factor of this thing, whose draws are independent of those of others.
   double next_factor(Jitter::On what, int thing);
 
-  SimRun& run_;
   const Faults& faults_;
+  Simulation& simulation_;
+  const Calls calls_;
+  const std::vector<double> dates_;  // since the beginning, in rising order, at which something changes
+  std::size_t next_date_ = 0;
   bool has_begun_ = false;
   double begin_s_ = 0;
-  std::vector<double> dates_{};  // since the beginning, in rising order, at which something changes
-  std::size_t next_date_ = 0;
   std::set<const LostWorker*> lost_{};                        // by date, so far
   int step_of_links_ = kNoStep;                               // of worker 0
   std::unordered_map<std::uint64_t, std::uint64_t> draws_{};  // so far, by jitter and thing
