@@ -72,7 +72,7 @@ TEST(CourseRun, SaysSoFirstAndReadsBack) {
       job("faults:\n  - fail: {worker: any, mttf: 8h}\nrecovery: {checkpoint: {every: 500 steps, time: 4s}}\n", 4,
           5'000'000));
   const std::string text = report_text(report);
-  EXPECT_TRUE(text.starts_with("WITH FAULTS worker:any is lost at random, every 8.0 h")) << text;
+  EXPECT_TRUE(text.starts_with("WITH FAULTS worker:any is lost at random, every 8 h")) << text;
   EXPECT_THAT(text, HasSubstr("Unknown, and counted as 0: detection, restart, checkpoint.load, back_after"));
   EXPECT_EQ(report.steps, 10) << "the sample";
   ASSERT_TRUE(report.course);
