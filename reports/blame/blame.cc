@@ -192,7 +192,8 @@ class Blamer {
   Fix fix(std::string what, const WhatIf::Chosen& chosen) const {
     Fix fix{.what = std::move(what), .step_s = mean_seconds(what_if_.step_times_with_ideal(chosen))};
     const double lost = result_.replayed_s - result_.ideal_s;
-    fix.share = lost == 0 ? 0 : (result_.replayed_s - fix.step_s) / lost;
+    constexpr double kNothing = 1e-9;  // of a step: what rounding leaves
+    fix.share = std::abs(lost) <= kNothing * result_.replayed_s ? 0 : (result_.replayed_s - fix.step_s) / lost;
     return fix;
   }
 
@@ -241,6 +242,7 @@ class Blamer {
       }
     }
     for (const auto& [place, time_s] : found) {
+      if (time_s <= 0) continue;
       result_.path.push_back({.worker = place.first,
                               .type = job_.types[static_cast<std::size_t>(place.second)],
                               .step_s = time_s / static_cast<double>(job_.steps.size())});

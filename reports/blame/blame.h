@@ -22,8 +22,9 @@ struct BlamedPart {
 struct Fix {
   std::string what{};
   double step_s = 0;
-  double share = 0;  // of what the slowdown costs, that is saved; above 1 or below 0 where the others are faster or
-                     // slower than ideal ones
+  // Of what the slowdown costs, that is saved; above 1 or below 0 where the others are faster or slower than ideal
+  // ones, and 0 where there is no slowdown.
+  double share = 0;
 };
 
 // What the steps that were replayed without delays waited for, from their ends back to their beginnings.

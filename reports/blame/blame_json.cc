@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +13,8 @@ using Json = nlohmann::ordered_json;
 constexpr double kSecond_ns = 1e9;
 
 std::int64_t nanoseconds_of(double seconds) {
-  return std::llround(seconds * kSecond_ns);
+  constexpr double kMost = 4e18;  // 127 years
+  return std::llround(std::clamp(seconds * kSecond_ns, -kMost, kMost));
 }
 
 Json parts_to_json(const std::vector<BlamedPart>& parts) {

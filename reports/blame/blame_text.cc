@@ -25,14 +25,26 @@ std::string number_of(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+// How much longer the steps were than their replay.
+std::string recorded_text(const Blame& blame) {
+  constexpr double kLeast = 0.0005;
+  const double more = blame.launch_slowdown - 1;
+  const std::string time = length_text(blame.recorded_s);
+  if (std::abs(more) < kLeast) return fmt::format("recorded {}: ops began as soon as they could\n", time);
+  if (more < 0) {
+    return fmt::format("recorded {}, {} less: ops began before those for which they should wait had ended\n", time,
+                       percent_text(-more));
+  }
+  return fmt::format("recorded {}, {} more: ops began later than they could\n", time, percent_text(more));
+}
+
 std::string heading_of(const Blame& blame) {
   std::string text = fmt::format("{}: {} of {} ({} x {}), {}\n", shown(blame.name), number_of(blame.ops, "op"),
                                  number_of(blame.workers.size(), "worker"), number_of(blame.replicas, "DP rank"),
                                  number_of(blame.stages, "stage"), number_of(blame.steps.size(), "step"));
   text += fmt::format("slowdown {}: a step takes {}, and would take {} if all ops of a kind took equally long\n",
                       slowdown_text(blame.slowdown), length_text(blame.replayed_s), length_text(blame.ideal_s));
-  text += fmt::format("recorded {}: {} because ops began later than they could\n", length_text(blame.recorded_s),
-                      error_text(blame.launch_slowdown - 1));
+  text += recorded_text(blame);
   constexpr double kLeastClocks_s = 1e-4;
   if (blame.clocks_s >= kLeastClocks_s) {
     text += fmt::format("the clocks of ranks were up to {} apart, which is removed\n", length_text(blame.clocks_s));
@@ -58,7 +70,7 @@ std::string steps_text(const Blame& blame, bool all) {
   for (std::size_t i = 0; i < blame.steps.size(); ++i) {
     steps.push_back({.name = fmt::format("step {}", blame.steps[i]), .slowdown = blame.step_slowdowns[i]});
   }
-  return blamed_text("all ops of", steps, all);
+  return blamed_text("by step", steps, all);
 }
 
 double slowdown_of(const Blame& blame, std::size_t replica, std::size_t stage) {
@@ -119,7 +131,7 @@ std::string path_text(const Blame& blame, bool all) {
 
 std::string fixes_text(const Blame& blame) {
   TextTable table;
-  table.add({"if this were as fast as ideally", "a step", "of the slowdown"});
+  table.add({"if it took its ideal time", "a step", "of the slowdown"});
   table.add_rule();
   for (const Fix& fix : blame.fixes) table.add({fix.what, length_text(fix.step_s), percent_text(fix.share)});
   return "\n" + table.text();

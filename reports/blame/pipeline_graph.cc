@@ -115,14 +115,14 @@ class GraphMaker {
     return found;
   }
 
-  int part_of_job(const PipelineOp& pass) const {
-    return pass.part_of_job >= 0 ? pass.part_of_job : pass.part * stages_ + pass.stage;
+  std::int64_t part_of_job(const PipelineOp& pass) const {
+    return pass.part_of_job >= 0 ? pass.part_of_job : std::int64_t{pass.part} * stages_ + pass.stage;
   }
 
   // Whether an exchange of this pass has another end: not before the first part of the model nor after the last one.
   bool has_peer(const PipelineOp& pass, const Direction& direction, bool is_send) const {
-    const int peer = part_of_job(pass) + (is_send ? direction.to : -direction.to);
-    return peer >= 0 && peer < parts_ * stages_;
+    const std::int64_t peer = part_of_job(pass) + (is_send ? direction.to : -direction.to);
+    return peer >= 0 && peer < std::int64_t{parts_} * stages_;
   }
 
   void add_exchanges(int stage, const Direction& direction, bool is_send) {

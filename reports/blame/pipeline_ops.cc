@@ -77,7 +77,7 @@ class PipelineJob {
   }
 
   // Sizes that are stated must be those of the ops.
-  void check_size(std::string_view what, int stated, int PipelineOp::*index) const {
+  void check_size(std::string_view what, std::int64_t stated, int PipelineOp::*index) const {
     if (stated == 0) return;
     const auto most = std::max_element(ops_.begin(), ops_.end(),
                                        [&](const PipelineOp& a, const PipelineOp& b) { return a.*index < b.*index; });
@@ -91,7 +91,9 @@ class PipelineJob {
   }
 
   void find_workers() {
-    check_size("DP rank", sizes_.replicas, &PipelineOp::replica);
+    const bool are_divided =
+        std::any_of(ops_.begin(), ops_.end(), [&](const PipelineOp& op) { return op.replica >= sizes_.replicas; });
+    check_size("DP rank", std::int64_t{sizes_.replicas} * (are_divided ? sizes_.sequences : 1), &PipelineOp::replica);
     check_size("stage", sizes_.stages, &PipelineOp::stage);
     check_size("model chunk", sizes_.parts, &PipelineOp::part);
     std::map<std::pair<int, int>, const PipelineOp*> workers;
@@ -146,7 +148,9 @@ class PipelineJob {
       throw InputError(
           {problem_at(file_, kBeginning, fmt::format("has no step with ops of all {} workers", job_.workers.size()))});
     }
-    if (partial > 0) job_.notes.push_back(fmt::format("{} steps in which a worker has no op are left out", partial));
+    if (partial > 0)
+      job_.notes.push_back(
+          fmt::format("left out, because a worker has no op in them: {} of {} steps", partial, workers.size()));
   }
 
   // Returns the ops of the replica and step which has most of them, the first such one: those that others lack were not

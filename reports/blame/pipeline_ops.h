@@ -54,6 +54,7 @@ struct PipelineOp {
 struct PipelineSizes {
   std::string name{};
   int replicas = 0, stages = 0, parts = 0, ranks = 0;
+  int sequences = 1;  // parts into which sequences are divided; these may be recorded as DP ranks of their own
 };
 
 // Finds out who waits for whom, and returns the job. `file` has the ops, for messages. Steps in which a worker has no
@@ -61,13 +62,13 @@ struct PipelineSizes {
 //
 //   - computations of a worker run in the order of their starts, and so do ops of the same kind of exchange;
 //   - the k-th receive comes before the k-th computation of its direction, and after the one before it; the k-th
-//     computation comes before the k-th send. Exchanges beyond the ends of the model are without a peer;
-//   - the k-th send to a stage and the k-th receive there are a pair;
+//     computation comes before the k-th send;
+//   - the k-th send to a stage and the k-th receive there are a pair. Exchanges beyond the ends of the model, which
+//     profilers record in interleaved schedules, have no peer, and ideally take as long as the others;
 //   - parameters are gathered before the first forward pass of their part; gradients are scattered after the last
 //     backward pass of their part where that is overlapped (there are separate-grads-all-reduce), else after all;
 //   - then follow: gradients of norms, of embeddings (the first and the last stage together), of the rest, clipping
-//   (all
-//     workers together), the optimizer.
+//     (all workers together), the optimizer.
 //
 // Throws InputError where workers or peers are missing, ops occur twice, or counts of ops or sizes contradict each
 // other.

@@ -214,20 +214,17 @@ PipelineSizes read_op_table_sizes(const InputFile& file) {
   const auto size = [&](std::string_view key) { return root.optional(key).integer(1, kMostIndex, 1); };
   PipelineSizes sizes{.name = root.optional("trial_name").text()};
   root.optional("run_id").whole_number(0, std::numeric_limits<std::int64_t>::max());
-  const std::int64_t sequences = size("dsp_size"), tensors = size("tp_size");
-  if (root.has("dp_size")) sizes.replicas = size("dp_size");
-  if (root.has("pp_size")) sizes.stages = size("pp_size");
+  sizes.sequences = size("dsp_size");
+  double ranks = static_cast<double>(sizes.sequences) * size("tp_size");
+  for (const auto& [key, known] : {std::pair{"dp_size", &sizes.replicas}, {"pp_size", &sizes.stages}}) {
+    if (root.has(key)) *known = size(key);
+    ranks *= *known;  // 0: unknown
+  }
   if (root.has("vpp_size")) sizes.parts = size("vpp_size");
   const YamlReader world = root.optional("world_size");
-  if (world) {
-    sizes.ranks = world.integer(1, std::numeric_limits<int>::max(), 1);
-    const std::int64_t product = std::max(1, sizes.replicas) * static_cast<std::int64_t>(std::max(1, sizes.stages));
-    const bool has_all = sizes.replicas > 0 && sizes.stages > 0;
-    if (has_all && product < (std::int64_t{1} << 40) / (sequences * tensors) &&
-        product * sequences * tensors != sizes.ranks) {
-      world.error(fmt::format("is {}, and dp_size x pp_size x tp_size x dsp_size is {}", sizes.ranks,
-                              product * sequences * tensors));
-    }
+  if (world) sizes.ranks = world.integer(1, std::numeric_limits<int>::max(), 1);
+  if (world && ranks > 0 && ranks != sizes.ranks) {
+    world.error(fmt::format("is {}, and dp_size x pp_size x tp_size x dsp_size is {:.0f}", sizes.ranks, ranks));
   }
   root.finish();
   diagnostics.throw_if_any();

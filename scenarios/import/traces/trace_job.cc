@@ -25,6 +25,14 @@ std::string type_of(const TraceOp& op) {
   return op.kind == Kind::memory ? "memory" : "compute";
 }
 
+// Ops of this name are alike, the n-th of a step with each other.
+std::string name_of_alike(const RankTrace& trace, const TraceOp& op) {
+  if (op.kind == Kind::send) return fmt::format("send of {} bytes", op.bytes);
+  if (op.kind == Kind::receive) return fmt::format("receive of {} bytes", op.bytes);
+  if (op.kind == Kind::collective) return fmt::format("{} of {} bytes", type_of(op), op.bytes);
+  return trace.names[static_cast<std::size_t>(op.name)];
+}
+
 // Returns how many ops of the trace are one step: those of all, where steps that the profiler marked are not alike.
 std::size_t ops_of_step(const RankTrace& trace) {
   const std::size_t all = trace.ops.size();
@@ -51,6 +59,7 @@ class TraceJob {
   }
 
   RecordedJob make() {
+    find_waits();
     for (std::size_t worker = 0; worker < order_.size(); ++worker) add_ops(static_cast<int>(worker));
     add_collectives();
     add_exchanges();
@@ -125,37 +134,72 @@ class TraceJob {
     return known->second;
   }
 
-  // Takes who waits for whom from the last step, before which nothing else was recorded than other steps.
+  // Ops before each op of a step, by their places in it.
+  using Waits = std::vector<std::set<int>>;
+
+  // Adds what ops of a worker waited for in any step. What they waited for in the step before is left out.
+  void add_waits(int worker, Waits& waits) const {
+    const RankTrace& trace = trace_of_worker(worker);
+    const int count = static_cast<int>(count_of(worker));
+    waits.resize(static_cast<std::size_t>(count));
+    for (int begin = 0; begin < static_cast<int>(trace.ops.size()); begin += count) {
+      std::vector<int> last_of(static_cast<std::size_t>(trace.streams), -1), known_wait = last_of;
+      int host_wait = -1;
+      for (int i = 0; i < count; ++i) {
+        const TraceOp& op = trace.ops[static_cast<std::size_t>(begin + i)];
+        const auto stream = static_cast<std::size_t>(op.stream);
+        std::set<int>& before = waits[static_cast<std::size_t>(i)];
+        if (last_of[stream] >= 0) before.insert(last_of[stream]);
+        for (const int one : op.after) {
+          if (one >= begin) before.insert(one - begin);
+        }
+        if (op.host_waits_for >= begin) host_wait = op.host_waits_for - begin;
+        // What the host issues after it has waited comes after what it waited for.
+        if (host_wait != known_wait[stream]) before.insert(host_wait);
+        known_wait[stream] = host_wait;
+        last_of[stream] = i;
+      }
+    }
+  }
+
+  // What a worker does in a step. A profile shows only those waits that took time, so that workers which do the same
+  // learn from each other.
+  std::string program_of(int worker) const {
+    const RankTrace& trace = trace_of_worker(worker);
+    std::string program;
+    for (std::size_t i = 0; i < count_of(worker); ++i) {
+      const TraceOp& op = trace.ops[i];
+      program += fmt::format("{} {} {} {}\n", static_cast<int>(op.kind), op.stream, op.bytes,
+                             trace.names[static_cast<std::size_t>(op.name)]);
+    }
+    return program;
+  }
+
+  void find_waits() {
+    std::map<std::string, std::size_t> programs;
+    for (int worker = 0; worker < static_cast<int>(order_.size()); ++worker) {
+      const auto [known, is_new] = programs.try_emplace(program_of(worker), waits_.size());
+      if (is_new) waits_.emplace_back();
+      add_waits(worker, waits_[known->second]);
+      waits_of_.push_back(known->second);
+    }
+  }
+
   void add_ops(int worker) {
     const RankTrace& trace = trace_of_worker(worker);
-    const std::size_t count = trace.ops.size() / job_.steps.size(), begin = trace.ops.size() - count;
     const int first = static_cast<int>(job_.ops.size());
     first_op_.push_back(first);
     std::map<std::string, int> names;
-    std::vector<int> last_of(static_cast<std::size_t>(trace.streams), -1);
-    std::vector<int> known_wait(last_of.size(), -1);
-    int host_wait = -1;
-    for (std::size_t i = 0; i < count; ++i) {
-      const TraceOp& op = trace.ops[begin + i];
-      const std::string type = type_of(op);
-      const std::string name = op.kind == Kind::collective ? fmt::format("{} of {} bytes", type, op.bytes)
-                               : is_exchange(op)
-                                   ? fmt::format("{} of {} bytes", op.kind == Kind::send ? "send" : "receive", op.bytes)
-                                   : trace.names[static_cast<std::size_t>(op.name)];
-      job_.ops.push_back(
-          {.type = type_index(type), .alike = alike_index(name, names[name]++, is_exchange(op)), .worker = worker});
-      std::set<int> after;
-      const auto stream = static_cast<std::size_t>(op.stream);
-      if (last_of[stream] >= 0) after.insert(last_of[stream]);
-      for (const int before : op.after) {
-        if (before >= static_cast<int>(begin)) after.insert(first + before - static_cast<int>(begin));
+    for (std::size_t i = 0; i < count_of(worker); ++i) {
+      const TraceOp& op = last_record(worker, i);
+      const std::string name = name_of_alike(trace, op);
+      job_.ops.push_back({.type = type_index(type_of(op)),
+                          .alike = alike_index(name, names[name]++, is_exchange(op)),
+                          .worker = worker});
+      job_.after.emplace_back();
+      for (const int before : waits_[waits_of_[static_cast<std::size_t>(worker)]][i]) {
+        job_.after.back().push_back(first + before);
       }
-      if (op.host_waits_for >= static_cast<int>(begin)) host_wait = first + op.host_waits_for - static_cast<int>(begin);
-      // What the host issues after it has waited comes after what it waited for.
-      if (host_wait != known_wait[stream]) after.insert(host_wait);
-      known_wait[stream] = host_wait;
-      last_of[stream] = first + static_cast<int>(i);
-      job_.after.emplace_back(after.begin(), after.end());
     }
   }
 
@@ -235,8 +279,10 @@ class TraceJob {
 
   const std::vector<RankTrace>& traces_;
   std::map<int, int> index_of_rank_;
-  std::vector<int> order_;     // for each worker its trace
-  std::vector<int> first_op_;  // of each worker
+  std::vector<int> order_;             // for each worker its trace
+  std::vector<int> first_op_;          // of each worker
+  std::vector<Waits> waits_;           // of each program
+  std::vector<std::size_t> waits_of_;  // for each worker those of its program
   std::map<std::string, int> types_;
   std::map<std::pair<std::string, int>, int> alikes_;  // by name and number
   RecordedJob job_;
