@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/blame/pipeline_ops.h"
+#include "reports/blame/pipeline_op.h"
 
 namespace tandem {
 

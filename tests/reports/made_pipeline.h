@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/blame/pipeline_ops.h"
+#include "reports/blame/pipeline_job.h"
 
 namespace tandem {
 
@@ -122,11 +122,11 @@ class MadeStep {
     return peer >= 0 && peer < made_.parts * made_.stages;
   }
 
-  // Returns the n-th pass of a direction that sends to or receives from a peer, or -1.
-  int peer_pass(const Worker& worker, bool is_forward, bool is_send, int number) const {
+  // Returns the n-th pass of a direction, or of those that receive; -1: there is none.
+  int nth_pass(const Worker& worker, bool is_forward, int number, bool receives = false) const {
     for (std::size_t i = 0; i < worker.passes.size(); ++i) {
       const MadePass& pass = worker.passes[i];
-      if (pass.is_forward != is_forward || !has_peer(pass, is_send)) continue;
+      if (pass.is_forward != is_forward || (receives && !has_peer(pass, false))) continue;
       if (number-- == 0) return static_cast<int>(i);
     }
     return -1;
@@ -147,9 +147,14 @@ class MadeStep {
     const int direction = is_forward ? 1 : 0;
     const int to = (sender.stage + (is_forward ? 1 : -1) + made_.stages) % made_.stages;
     Worker& receiver = at(sender.replica, to);
-    const int send = peer_pass(sender, is_forward, true, sender.sent[direction]);
+    const int send = nth_pass(sender, is_forward, sender.sent[direction]);
     if (send < 0 || send >= static_cast<int>(sender.ends.size())) return false;
-    const int receive = peer_pass(receiver, is_forward, false, receiver.received[direction]);
+    if (!has_peer(sender.passes[static_cast<std::size_t>(send)], true)) {
+      if (made_.parts > 1) alone(sender, is_forward, true, sender.ends[static_cast<std::size_t>(send)]);
+      ++sender.sent[direction];
+      return true;
+    }
+    const int receive = nth_pass(receiver, is_forward, receiver.received[direction], true);
     const auto [is_ready, ready_s] = before(receiver, receive);
     if (!is_ready) return false;
     const double sent_s = std::max(sender.ends[static_cast<std::size_t>(send)], sender.send_end[direction]);
@@ -193,7 +198,6 @@ class MadeStep {
     const double end_s = start_s + made_.pass_s(pass);
     record(worker, pass.is_forward ? Kind::forward_compute : Kind::backward_compute, start_s, end_s, pass.part,
            part_of_job(pass));
-    if (!has_peer(pass, true) && made_.parts > 1) alone(worker, pass.is_forward, true, end_s);
     worker.ends.push_back(end_s);
     return true;
   }

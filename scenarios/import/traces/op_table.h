@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "reports/blame/pipeline_ops.h"
+#include "reports/blame/pipeline_job.h"
 #include "scenarios/import/base/input_file.h"
 
 namespace tandem {

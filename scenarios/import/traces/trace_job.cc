@@ -64,6 +64,10 @@ class TraceJob {
     add_collectives();
     add_exchanges();
     add_times();
+    const auto ranks = static_cast<std::size_t>(traces_.front().world);
+    if (traces_.size() < ranks) {
+      job_.notes.push_back(fmt::format("{} of {} ranks of the job were recorded", traces_.size(), ranks));
+    }
     for (const RankTrace& trace : traces_) {
       for (const std::string& note : trace.notes) job_.notes.push_back(fmt::format("rank {}: {}", trace.rank, note));
     }

@@ -153,7 +153,7 @@ TEST_F(OpTables, SizesMustBeThoseOfTheOps) {
   EXPECT_THAT(size_problem("dp_size: 1\npp_size: 1\ntp_size: 4\nworld_size: 2\n"),
               HasSubstr("job.yaml:4:13: world_size: is 2, and dp_size x pp_size x tp_size x dsp_size is 4"));
   EXPECT_EQ(size_problem("dp_size: 1\npp_size: 1\ndsp_size: 4\nworld_size: 4\n"), "");
-  EXPECT_THAT(size_problem("dp_sise: 1\n"), HasSubstr("did you mean 'dp_size'?"));
+  EXPECT_THAT(size_problem("world_sise: 1\n"), HasSubstr("did you mean 'world_size'?"));
   EXPECT_THAT(size_problem("pp_size: 0\n"), HasSubstr("job.yaml:1:10: pp_size: "));
 }
 

@@ -154,6 +154,7 @@ TEST(TraceJob, EverySendNeedsItsReceive) {
   }
   traces.pop_back();  // where that rank was not recorded, the send is taken as it is
   EXPECT_EQ(job_of_traces(traces).stages(), 1u);
+  EXPECT_THAT(job_of_traces(traces).notes, ElementsAre("3 of 4 ranks of the job were recorded"));
 }
 
 class TraceFiles : public ImportFiles {

@@ -1,4 +1,4 @@
-#include "reports/blame/pipeline_ops.h"
+#include "reports/blame/pipeline_job.h"
 
 #include <fmt/format.h>
 
@@ -14,28 +14,6 @@ namespace tandem {
 namespace {
 
 using Kind = PipelineOpKind;
-
-struct NamedOpKind {
-  std::string_view name;
-  std::string_view type;  // both ends of an exchange are one type
-  bool by_median;         // communication, and what ends with it
-};
-constexpr std::array<NamedOpKind, kPipelineOpKinds> kOpKinds = {{
-    {"backward-compute", "backward-compute", false},
-    {"backward-recv", "backward-pp-comm", true},
-    {"backward-send", "backward-pp-comm", true},
-    {"embedding-grads-all-reduce", "embedding-grads-all-reduce", true},
-    {"forward-compute", "forward-compute", false},
-    {"forward-recv", "forward-pp-comm", true},
-    {"forward-send", "forward-pp-comm", true},
-    {"gc", "gc", false},
-    {"grads-reduce-scatter", "grads-reduce-scatter", true},
-    {"layernorm-grads-all-reduce", "layernorm-grads-all-reduce", true},
-    {"optimizer", "optimizer", false},
-    {"optimizer-clip-main-grad", "optimizer-clip-main-grad", true},
-    {"params-all-gather", "params-all-gather", true},
-    {"separate-grads-all-reduce", "separate-grads-all-reduce", true},
-}};
 
 bool is_among_replicas(Kind kind) {
   return kind == Kind::params_all_gather || kind == Kind::grads_reduce_scatter ||
@@ -173,12 +151,13 @@ class PipelineJob {
 
   void add_ops() {
     std::array<int, kPipelineOpKinds> types{};
-    for (std::size_t kind = 0; kind < kOpKinds.size(); ++kind) {
-      const std::string type(kOpKinds[kind].type);
+    for (std::size_t kind = 0; kind < types.size(); ++kind) {
+      const PipelineOpFacts& facts = facts_of(static_cast<Kind>(kind));
+      const std::string type(facts.type);
       const auto known = std::find(job_.types.begin(), job_.types.end(), type);
       types[kind] = static_cast<int>(known - job_.types.begin());
       if (known == job_.types.end()) job_.types.push_back(type);
-      job_.alikes.push_back({.name = std::string(kOpKinds[kind].name), .by_median = kOpKinds[kind].by_median});
+      job_.alikes.push_back({.name = std::string(facts.name), .by_median = facts.by_median});
     }
     const int count = static_cast<int>(graph_.ops.size());
     for (int replica = 0; replica < replicas_; ++replica) {
@@ -287,17 +266,6 @@ class PipelineJob {
 };
 
 }  // namespace
-
-std::string_view name_of(PipelineOpKind kind) {
-  return kOpKinds[static_cast<std::size_t>(kind)].name;
-}
-
-std::optional<PipelineOpKind> pipeline_op_kind(std::string_view name) {
-  const auto known =
-      std::find_if(kOpKinds.begin(), kOpKinds.end(), [&](const NamedOpKind& one) { return one.name == name; });
-  if (known == kOpKinds.end()) return std::nullopt;
-  return static_cast<PipelineOpKind>(known - kOpKinds.begin());
-}
 
 RecordedJob pipeline_job(const std::vector<PipelineOp>& ops, const std::string& file, const PipelineSizes& sizes) {
   return PipelineJob(ops, file, sizes).make();

@@ -1,54 +1,14 @@
-// Jobs of data and pipeline parallelism whose ops were recorded by kind (forward-compute, forward-send, ...), as
-// ByteDance publishes them (github.com/ByteDance-Seed/StragglerAnalysis): who waits for whom is not in the record, and
-// follows from the kinds of the ops and their order.
+// Jobs of data and pipeline parallelism from their recorded ops: who waits for whom is not in the record, and follows
+// from the kinds of the ops and their order.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "reports/blame/pipeline_op.h"
 #include "reports/blame/recorded_job.h"
-#include "topologies/base/error.h"
 
 namespace tandem {
-
-// In the order of their names, which decides between ops that start at the same time.
-enum class PipelineOpKind : std::uint8_t {
-  backward_compute,
-  backward_recv,
-  backward_send,
-  embedding_grads_all_reduce,
-  forward_compute,
-  forward_recv,
-  forward_send,
-  gc,
-  grads_reduce_scatter,
-  layernorm_grads_all_reduce,
-  optimizer,
-  optimizer_clip_main_grad,
-  params_all_gather,
-  separate_grads_all_reduce
-};
-inline constexpr int kPipelineOpKinds = 14;
-
-std::string_view name_of(PipelineOpKind kind);  // "forward-compute"
-std::optional<PipelineOpKind> pipeline_op_kind(std::string_view name);
-
-struct PipelineOp {
-  int replica = 0, stage = 0, rank = 0;
-  int step = 0;
-  PipelineOpKind kind = PipelineOpKind::forward_compute;
-  int order = 0;  // among the ops of its kind of this worker in this step
-  // The part of the model, among those of the stage; and among those of the job, where 0 has the first layers and -1 is
-  // unknown. Interleaved schedules have several in a stage.
-  int part = 0, part_of_job = -1;
-  double start_s = 0, duration_s = 0;
-  FilePlace place{};
-
-  double end_s() const { return start_s + duration_s; }
-};
 
 // The sizes of the job where they are known; 0: unknown.
 struct PipelineSizes {
