@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -63,27 +64,53 @@ std::vector<Edge> spanning(std::vector<Edge> edges, std::size_t workers) {
   return kept;
 }
 
-double end_of(const RecordedJob& job, int op, std::size_t step) {
+// When an op was recorded by the clock of its worker; NaN: it was not.
+struct Interval {
+  double start_s = 0, end_s = 0;
+};
+Interval interval_of(const RecordedJob& job, int op, std::size_t step) {
   const std::size_t at = job.at(static_cast<std::size_t>(op), step);
-  return job.start_s[at] + job.duration_s[at];
+  return {job.start_s[at], job.start_s[at] + job.duration_s[at]};
 }
 
-// Returns by how much the clock of the second worker is ahead of that of the first: the median of what kinds of
-// exchange say, of two in the middle the lesser, because some kinds end later on a slower worker.
-double clock_difference(const RecordedJob& job, const Edge& edge, std::size_t step) {
-  std::vector<double> of_kinds;
-  for (const auto& [kinds, pairs] : edge.exchanges) {
-    std::vector<double> differences;
-    for (const auto& [first, second] : pairs) {
-      const double one = end_of(job, second, step) - end_of(job, first, step);
-      if (!std::isnan(one)) differences.push_back(one);
-    }
-    if (!differences.empty()) of_kinds.push_back(median_of(std::move(differences)));
+// By how much the clock of the second worker of an edge may be ahead of that of the first: nothing that is exchanged
+// ends before the other side has started, except sends.
+struct Bounds {
+  double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
+
+  double nearest(double value) const {
+    if (least > most) return (least + most) / 2;
+    return std::clamp(value, least, most);
   }
+};
+
+// What the ends of all kinds of exchange say: nothing unless they agree on the sign; else their median, of two in the
+// middle the lesser, because some kinds end later on a slower worker.
+double agreed(std::vector<double> of_kinds) {
   if (of_kinds.empty()) return 0;
   std::sort(of_kinds.begin(), of_kinds.end());
   if (of_kinds.front() > 0) return of_kinds[(of_kinds.size() - 1) / 2];
   return of_kinds.back() < 0 ? of_kinds[of_kinds.size() / 2] : 0;
+}
+
+// Returns by how much the clock of the second worker is ahead of that of the first.
+double clock_difference(const RecordedJob& job, const Edge& edge, std::size_t step) {
+  Bounds bounds;
+  std::vector<double> of_kinds;
+  for (const auto& [kinds, pairs] : edge.exchanges) {
+    const bool first_sends = job.alikes[static_cast<std::size_t>(kinds.first)].is_send;
+    const bool second_sends = job.alikes[static_cast<std::size_t>(kinds.second)].is_send;
+    std::vector<double> differences;
+    for (const auto& [first, second] : pairs) {
+      const Interval one = interval_of(job, first, step), other = interval_of(job, second, step);
+      if (std::isnan(one.end_s + other.end_s)) continue;
+      differences.push_back(other.end_s - one.end_s);
+      if (!first_sends) bounds.least = std::max(bounds.least, other.start_s - one.end_s);
+      if (!second_sends) bounds.most = std::min(bounds.most, other.end_s - one.start_s);
+    }
+    if (!differences.empty()) of_kinds.push_back(median_of(std::move(differences)));
+  }
+  return bounds.nearest(agreed(std::move(of_kinds)));
 }
 
 // Returns how far each clock is ahead of the first one of those that exchanges join it to.

@@ -3,7 +3,7 @@
 // What exchanges data ends at nearly the same time on all workers, so in a step each kind of exchange between two
 // workers says how far their clocks are apart. A difference counts only if all kinds agree on its sign: where a receive
 // ends after its send in both directions, or where one worker works longer after what it exchanges, clocks are not
-// apart.
+// apart. It is also bounded: nothing ends before it has started on the other side, except sends.
 #pragma once
 
 #include "reports/blame/recorded_job.h"

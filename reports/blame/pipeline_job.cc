@@ -157,7 +157,10 @@ class PipelineJob {
       const auto known = std::find(job_.types.begin(), job_.types.end(), type);
       types[kind] = static_cast<int>(known - job_.types.begin());
       if (known == job_.types.end()) job_.types.push_back(type);
-      job_.alikes.push_back({.name = std::string(facts.name), .by_median = facts.by_median});
+      job_.alikes.push_back(
+          {.name = std::string(facts.name),
+           .by_median = facts.by_median,
+           .is_send = static_cast<Kind>(kind) == Kind::forward_send || static_cast<Kind>(kind) == Kind::backward_send});
     }
     const int count = static_cast<int>(graph_.ops.size());
     for (int replica = 0; replica < replicas_; ++replica) {

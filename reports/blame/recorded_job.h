@@ -22,6 +22,7 @@ struct AlikeOps {
   // Which time all of them have then: the median for communication, whose times have a long tail of interference, and
   // the mean for everything else, because the job's work does not become less.
   bool by_median = false;
+  bool is_send = false;  // may end before its peer has started, because data leave before they arrive
 };
 
 struct RecordedOp {

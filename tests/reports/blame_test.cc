@@ -177,6 +177,19 @@ TEST(BlamedJobs, LateEndsAreNoClocks) {
   EXPECT_EQ(blame_of(ops).clocks_s, 0);
 }
 
+// What kinds of exchange say may contradict each other; no exchange can end before it has started on the other side.
+TEST(BlamedJobs, ClocksAreBoundedByCauses) {
+  MadePipeline made = with_jitter(1, 2, 1, 5);
+  made.collective_s = 5;
+  std::vector<PipelineOp> ops = MadeStep(made).ops();
+  for (PipelineOp& op : ops) {
+    if (op.stage == 0) continue;
+    op.start_s += 3;
+    if (op.kind == Kind::optimizer_clip_main_grad) op.duration_s -= 3.5;
+  }
+  EXPECT_NEAR(blame_of(ops).clocks_s, 3, made.exchange_s);
+}
+
 TEST(BlamedJobs, TimesOfAnotherUnitGiveTheSameSlowdowns) {
   std::vector<PipelineOp> ops = MadeStep(with_jitter(2, 4, 2, 11)).ops();
   const Blame found = blame_of(ops);

@@ -132,9 +132,9 @@ class TraceJob {
     if (is_new) job_.types.push_back(type);
     return known->second;
   }
-  int alike_index(const std::string& name, int count, bool by_median) {
+  int alike_index(const std::string& name, int count, const TraceOp& op) {
     const auto [known, is_new] = alikes_.try_emplace({name, count}, static_cast<int>(job_.alikes.size()));
-    if (is_new) job_.alikes.push_back({.name = name, .by_median = by_median});
+    if (is_new) job_.alikes.push_back({.name = name, .by_median = is_exchange(op), .is_send = op.kind == Kind::send});
     return known->second;
   }
 
@@ -197,9 +197,8 @@ class TraceJob {
     for (std::size_t i = 0; i < count_of(worker); ++i) {
       const TraceOp& op = last_record(worker, i);
       const std::string name = name_of_alike(trace, op);
-      job_.ops.push_back({.type = type_index(type_of(op)),
-                          .alike = alike_index(name, names[name]++, is_exchange(op)),
-                          .worker = worker});
+      job_.ops.push_back(
+          {.type = type_index(type_of(op)), .alike = alike_index(name, names[name]++, op), .worker = worker});
       job_.after.emplace_back();
       for (const int before : waits_[waits_of_[static_cast<std::size_t>(worker)]][i]) {
         job_.after.back().push_back(first + before);
