@@ -65,10 +65,10 @@ std::vector<Edge> spanning(std::vector<Edge> edges, std::size_t workers) {
 }
 
 // When an op was recorded by the clock of its worker; NaN: it was not.
-struct Interval {
+struct Lasting {
   double start_s = 0, end_s = 0;
 };
-Interval interval_of(const RecordedJob& job, int op, std::size_t step) {
+Lasting lasting_of(const RecordedJob& job, int op, std::size_t step) {
   const std::size_t at = job.at(static_cast<std::size_t>(op), step);
   return {job.start_s[at], job.start_s[at] + job.duration_s[at]};
 }
@@ -102,7 +102,7 @@ double clock_difference(const RecordedJob& job, const Edge& edge, std::size_t st
     const bool second_sends = job.alikes[static_cast<std::size_t>(kinds.second)].is_send;
     std::vector<double> differences;
     for (const auto& [first, second] : pairs) {
-      const Interval one = interval_of(job, first, step), other = interval_of(job, second, step);
+      const Lasting one = lasting_of(job, first, step), other = lasting_of(job, second, step);
       if (std::isnan(one.end_s + other.end_s)) continue;
       differences.push_back(other.end_s - one.end_s);
       if (!first_sends) bounds.least = std::max(bounds.least, other.start_s - one.end_s);
