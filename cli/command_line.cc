@@ -42,7 +42,7 @@ int run_command_line(int argc, char** argv) {
   Action action;
   for (const auto add :
        {add_run, add_compare, add_calibrate, add_check, add_help, add_history, add_collectives, add_import, add_plan,
-        add_report, add_sweep, add_schema, add_topology, add_validate, add_manual}) {
+        add_blame, add_report, add_sweep, add_schema, add_topology, add_validate, add_manual}) {
     add(app, action);
   }
   try {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "reports/base/json_fields.h"
+#include "reports/blame/blame_text.h"
 #include "reports/checks/check.h"
 #include "reports/checks/history.h"
 #include "reports/checks/paired_check.h"
@@ -69,6 +70,10 @@ std::string stored_exploration(const Document& document, const JsonOrigin& origi
   return exploration_text(exploration_from_json(document, origin));
 }
 
+std::string stored_blame(const Document& document, const JsonOrigin& origin, bool all) {
+  return blame_text(blame_from_json(document, origin), all);
+}
+
 struct StoredKind {
   const char* name;
   std::string (*text)(const Document& document, const JsonOrigin& origin, bool all);
@@ -83,7 +88,8 @@ constexpr std::array kStoredKinds{StoredKind{"report", stored_report},
                                   StoredKind{"suite", stored_suite},
                                   StoredKind{"sweep", stored_sweep},
                                   StoredKind{"history", stored_history},
-                                  StoredKind{"exploration", stored_exploration}};
+                                  StoredKind{"exploration", stored_exploration},
+                                  StoredKind{"blame", stored_blame}};
 
 }  // namespace
 

@@ -53,6 +53,7 @@ void add_set_option(CLI::App& command, std::vector<std::string>& settings);
 // Adds --margin: a percentage above 0 and below 100.
 void add_margin_option(CLI::App& command, double& margin);
 
+void add_blame(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);

@@ -33,7 +33,8 @@ constexpr std::array kKinds{PageKind{"report", pages::run_content},
                             PageKind{"suite", pages::suite_content},
                             PageKind{"sweep", pages::sweep_content},
                             PageKind{"plan", pages::plan_content},
-                            PageKind{"history", pages::history_content}};
+                            PageKind{"history", pages::history_content},
+                            PageKind{"blame", pages::blame_content}};
 
 constexpr std::size_t kMostPageBytes = 1'000'000;
 constexpr int kMostHeadingWidth = 300;

@@ -2,8 +2,8 @@
 // same bytes for the same document. It is for people: no command reads it back. A page has at most 1 MB, and says in
 // words what it had no room for.
 //
-// Kinds: those of run, compare, check in each of its modes, suites of checks, sweep and history. The pictures are those
-// of charts.h.
+// Kinds: those of run, compare, check in each of its modes, suites of checks, sweep, history, plan and blame. The
+// pictures are those of charts.h.
 #pragma once
 
 #include <cstddef>

@@ -38,6 +38,7 @@ Content suite_content(const Json& document, const JsonOrigin& origin);
 Content history_check_content(const Json& document, const JsonOrigin& origin);
 Content plan_content(const Json& document, const JsonOrigin& origin);
 Content sweep_content(const Json& document, const JsonOrigin& origin);
+Content blame_content(const Json& document, const JsonOrigin& origin);
 Content history_content(const Json& document, const JsonOrigin& origin);
 
 // Returns the details for pictures that the run left in its report, if any.

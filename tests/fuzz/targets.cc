@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reports/base/json_document.h"
+#include "reports/blame/blame.h"
 #include "reports/checks/history.h"
 #include "reports/nccl_tests/nccl_tests_reader.h"
 #include "reports/pages/page.h"
@@ -17,6 +18,7 @@
 #include "scenarios/import/models/model_table.h"
 #include "scenarios/import/traces/chakra.h"
 #include "scenarios/import/traces/kineto.h"
+#include "scenarios/import/traces/op_table.h"
 #include "scenarios/measurements/measurement_file.h"
 #include "scenarios/scenario/scenario.h"
 #include "tests/fuzz/memory_file.h"
@@ -100,6 +102,14 @@ void read_kineto_file(std::string_view bytes) {
   read_kineto(file.path());
 }
 
+// A job of few ops is replayed, too.
+void read_op_table_file(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  RecordedJob job = pipeline_job(read_op_table(file.path()), kName, {});
+  constexpr std::size_t kFewOps = 200;
+  if (job.ops.size() <= kFewOps) blame(std::move(job));
+}
+
 ChakraGroups some_groups() {
   return {{"0", {0, 1}}, {"1", {0, 2}}};
 }
@@ -178,6 +188,7 @@ const std::array kTargets{
     Target{"megatron", read_megatron_file, {"docs/examples/train.sh", "tests/bad_input/files/megatron"}},
     Target{"any_import", read_any_import, {"docs/examples/config.json", "docs/examples/trace.json"}},
     Target{"kineto", read_kineto_file, {"docs/examples/trace.json", "tests/bad_input/files/kineto"}},
+    Target{"op_table", read_op_table_file, {"tests/bad_input/files/ops"}},
     Target{"chakra_messages", read_chakra_binary, {"tests/bad_input/files/chakra"}},
     Target{"chakra_json", read_chakra_text, {"docs/examples/job.0.json", "tests/bad_input/files/chakra"}},
     Target{"chakra_groups", read_groups, {"tests/bad_input/files/chakra"}},

@@ -188,7 +188,8 @@ TEST(StoredText, NamesEverythingThatIsWrongWithADocument) {
   EXPECT_THAT(problem, HasSubstr("stored.json: verdict: 'perhaps' is no verdict\n"));
   EXPECT_THAT(problem, HasSubstr("stored.json: baseline.steps: is missing"));
   EXPECT_THAT(problem, HasSubstr("stored.json: report.kind: is 'poem'"));
-  for (const char* kind : {"comparison", "paired_check", "history_check", "suite", "sweep", "history", "exploration"}) {
+  for (const char* kind :
+       {"comparison", "paired_check", "history_check", "suite", "sweep", "history", "exploration", "blame"}) {
     EXPECT_THAT(problem_of({{"kind", kind}}), HasSubstr("is missing")) << kind;
   }
   EXPECT_THAT(problem_of({{"kind", "poem"}}), HasSubstr("stored.json: kind: is 'poem', which has no text"));
