@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -13,8 +12,10 @@
 #include "cli/base/output.h"
 #include "cli/base/progress_line.h"
 #include "cli/base/unused_flags.h"
+#include "cli/collective_words.h"
 #include "engine/engine_info.h"
 #include "reports/nccl_tests/nccl_tests_writer.h"
+#include "scenarios/collectives/collective_assumptions.h"
 #include "scenarios/collectives/collective_job.h"
 #include "scenarios/collectives/sweep_sizes.h"
 #include "scenarios/estimates/expected_error.h"
@@ -46,6 +47,7 @@ struct CollectivesFlags {
   bool checks_values = true;
   std::optional<CollectiveFidelity> collectives;
   std::map<std::string, std::string> nccl;
+  bool assumptions = false;
   GivenFlags given;
 };
 
@@ -57,39 +59,6 @@ constexpr int kUsualWarmup = 5;
 int usage_error(const std::string& message) {
   std::cerr << "tandem collectives: " << shown(message) << "\nSee 'tandem collectives --help'." << std::endl;
   return kUsage;
-}
-
-CLI::Validator sweep_size() {
-  return {[](std::string& text) {
-            const auto bytes = parse_sweep_size(text);
-            if (!bytes) return fmt::format("expected a size such as 8, 64K or 128M, found '{}'", text);
-            text = fmt::to_string(*bytes);
-            return std::string();
-          },
-          "SIZE"};
-}
-
-CLI::Validator collective_name() {
-  return {[](std::string& name) {
-            const std::string operation = operation_of_test(name);
-            if (!operation.empty() && kind_of_operation(operation)) {
-              name = operation;
-              return std::string();
-            }
-            const std::string near = nearest_name(name, known_operations());
-            return fmt::format("unknown collective '{}' (one of {}){}", name, fmt::join(known_operations(), ", "),
-                               near.empty() ? "" : "; did you mean '" + near + "'?");
-          },
-          "NAME"};
-}
-
-CLI::Validator nccl_dtype() {
-  return {[](const std::string& word) {
-            return dtype_of_nccl(word)
-                       ? ""
-                       : fmt::format("'{}' is no element type of nccl-tests, such as float or half", word);
-          },
-          "TYPE"};
 }
 
 // The job, and the table with which it is compared.
@@ -215,6 +184,14 @@ CollectiveRun run_of(const CollectivesFlags& flags, const Prepared& prepared, co
   run.notes = result.notes;
   if (job.topology && job.device_type == DeviceType::gpu && result.table.devices > 1)
     run.expected_errors = expected_errors(*job.topology, job.workers, result.table);
+  if (flags.assumptions || has_cheap_assumptions(job)) {
+    const FigureRanges ranges = flags.assumptions ? FigureRanges::of_catalog : FigureRanges::stated;
+    run.assumptions = assumptions_of(job, sweep, result, ranges, flags.assumptions);
+  }
+  if (flags.assumptions && run.assumptions.empty()) {
+    run.notes.emplace_back(result.deterministic ? "no assumed figure of the machine moves a time by 0.1 %"
+                                                : "--assumptions has no effect: the times are measured");
+  }
   if (job.topology) {
     const std::vector<std::string>& notes = job.topology->facts().notes;
     run.notes.insert(run.notes.end(), notes.begin(), notes.end());
@@ -382,6 +359,8 @@ void add_collectives(CLI::App& app, Action& action) {
   command->add_option(
       "--against", flags->against,
       "Show the errors against these times: output of nccl-tests or of this command, or a file of measurements");
+  command->add_flag("--assumptions", flags->assumptions,
+                    "Of a prediction: which assumed figures of the machine move its times most, and by how much");
   add_common_options(*command, flags->common);
   command->callback([flags, operation, command, &action] {
     flags->names_operation = operation->count() > 0;

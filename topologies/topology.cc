@@ -304,6 +304,7 @@ Provenance Topology::provenance() const {
       weakest.see(link.model->bandwidth_bytes_per_s);
       weakest.see(link.model->latency_s);
       weakest.see_known(link.model->hop_latency_s);
+      weakest.see_known(link.model->advertised_latency_s);
     }
   }
   return weakest.provenance();

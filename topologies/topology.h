@@ -32,6 +32,10 @@ struct Figure {
   std::string source{};        // citation, or the command that measured it
   std::string date{};          // ISO date of a measurement, else empty
   double relative_spread = 0;  // median absolute deviation / median of a measurement
+  // What it may be instead, if `value` is one of several that are known; both 0: not stated.
+  double low = 0, high = 0;
+
+  bool has_range() const { return high > low; }
 };
 
 enum class NodeKind : std::uint8_t { cpu, gpu, pcie_switch, nvswitch, nic, network_switch };
@@ -144,7 +148,10 @@ struct LinkModel {
 
   // Network links only.
   std::string transport{};  // "infiniband", "roce", "efa", "tcpx", "tcpxo", "slingshot", "socket"; empty: unknown
-  Figure hop_latency_s{};   // what the network's software adds to every message; once, not for every cable
+  // What the network's software adds to every message beyond that of InfiniBand; once, not for every cable.
+  Figure hop_latency_s{};
+  // What NCCL believes that it is, because the network's plug-in says so. NCCL plans with it; messages take another.
+  Figure advertised_latency_s{};
 };
 
 // A measured collective of the vendor's library. On one node: between logical devices of one worker. On several: of a

@@ -206,6 +206,24 @@ Json result_json(const CollectiveRun& run, const CollectiveTable& table, const C
   return result;
 }
 
+// Returns a line: what a figure is, may be, and what that changes where it changes most.
+std::string assumption_text(const CollectiveAssumption& one) {
+  const auto most = std::ranges::max_element(one.times, {}, &CollectiveAssumption::Times::effect);
+  std::string text =
+      fmt::format("# Assumed              : {} {}, may be {} .. {}", one.figure, one.value, one.from, one.to);
+  if (most == one.times.end()) return text + "\n";
+  const auto change_to = [&](double us) { return error_text(us / most->us - 1); };
+  return text + fmt::format(": {} then take {:.4g} .. {:.4g} us ({} .. {})\n", size_text(most->bytes), most->from_us,
+                            most->to_us, change_to(most->from_us), change_to(most->to_us));
+}
+
+Json assumption_json(const CollectiveAssumption& one) {
+  Json json{{"figure", one.figure}, {"value", one.value}, {"source", one.source}, {"from", one.from}, {"to", one.to}};
+  for (const auto& times : one.times)
+    json["times"].push_back({{"size", times.bytes}, {"from", times.from_us}, {"to", times.to_us}});
+  return json;
+}
+
 }  // namespace
 
 Against::Against(const CollectiveTable& table) : file(table.file) {
@@ -232,6 +250,7 @@ std::string nccl_tests_text(const CollectiveRun& run, const CollectiveTable& tab
   for (const SizesError& one : run.expected_errors) {
     text += fmt::format("# Expected, {:>9}  : {}; {}\n", one.sizes, band_text(one.band), band_basis_text(one.band));
   }
+  for (const CollectiveAssumption& one : run.assumptions) text += assumption_text(one);
   for (const std::string& note : run.notes) text += "# note: " + note + "\n";
   return text + fmt::format("# Collective test concluded: {}_perf\n", table.operation);
 }
@@ -262,6 +281,7 @@ nlohmann::ordered_json nccl_tests_json(const CollectiveRun& run, const Collectiv
     document["expected_error"].push_back(
         {{"sizes", one.sizes}, {"intervals", intervals_to_json(one.band.intervals)}, {"basis", one.band.basis}});
   }
+  for (const CollectiveAssumption& one : run.assumptions) document["assumptions"].push_back(assumption_json(one));
   document["notes"] = run.notes;
   return document;
 }

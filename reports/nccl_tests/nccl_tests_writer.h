@@ -2,6 +2,8 @@
 // the same keys as its JSON (-J). Additions come after a '|' in the text, and as further keys in JSON.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -25,6 +27,23 @@ struct SizesError {
   ErrorBand band{};
 };
 
+// A figure of the machine that may be another, and what that would change.
+struct CollectiveAssumption {
+  std::string figure{};      // "hop_latency of network efa"
+  std::string value{};       // that of the prediction, "30 us"
+  std::string source{};      // on what it rests; may be empty
+  std::string from{}, to{};  // what it may be
+
+  // With the value, and with the ends of its range.
+  struct Times {
+    std::int64_t bytes = 0;
+    double us = 0, from_us = 0, to_us = 0;
+
+    double effect() const { return us > 0 ? std::max(std::abs(from_us - us), std::abs(to_us - us)) / us : 0; }
+  };
+  std::vector<Times> times{};  // of some or all sizes
+};
+
 // The run that made a table.
 struct CollectiveRun {
   std::string engine{};
@@ -43,6 +62,7 @@ struct CollectiveRun {
   std::map<std::string, std::string> settings{};
   std::vector<std::string> notes{};
   std::vector<SizesError> expected_errors{};  // of predictions
+  std::vector<CollectiveAssumption> assumptions{};
 };
 
 // The times of another table of the same collective, published or of an earlier run.

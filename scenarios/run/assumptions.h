@@ -12,12 +12,10 @@ namespace tandem {
 
 inline constexpr std::size_t kShownAssumptions = 3;
 
-// Simulates the scenario, of which `result` is a simulation, with other values of each figure of its topology
-// (kDeviceFigures and kLinkFigures; peak rates and measured curves are none) that decided a time (Timeline::consulted)
-// and is assumed, and returns those that change the step most, at most kShownAssumptions of them and none that changes
-// it by less than 0.1 %. A figure may be what it is on any machine of the catalog: of GPUs of the same maker, of
-// processors, and of links of the same kind; of networks of the same transport, too. Takes two quick simulations for
-// each figure. Empty for a result that is no simulation.
+// Simulates the scenario, of which `result` is a simulation, with other values of each figure of its topology that
+// decided a time and may be another (assumed_figures()), and returns those that change the step most, at most
+// kShownAssumptions of them and none that changes it by less than 0.1 %. Takes two quick simulations for each figure.
+// Empty for a result that is no simulation.
 //
 // Throws what run_scenario() throws.
 std::vector<Assumption> assumptions_of(const Scenario& scenario, const RunResult& result);

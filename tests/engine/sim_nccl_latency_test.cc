@@ -46,6 +46,49 @@ TEST(Latency, OfUsualLinksIsInTheConstants) {
   }
 }
 
+// NCCL plans with what the plug-in says, from the version on that asks it; messages take what they take.
+TEST(Latency, OfThePlugInServesTheChoiceOnly) {
+  const auto survey = [](const std::string& figures) {
+    return survey_all(cluster_of("node: aws-p5, workers: 2, overrides: {network: {" + figures + "}}"));
+  };
+  const auto small_s = [&](const std::string& figures, const char* version = "2.27.7") {
+    const Communicator group(survey(figures), settings_of({{"version", version}}));
+    const Plan plan = group.plan({CollectiveKind::all_reduce, 1024});
+    return std::pair{plan.algorithm, plan.fixed_s + plan.transfer_s};
+  };
+  EXPECT_EQ(survey("advertised_latency: 75us").machine.advertised_us, 75);
+  EXPECT_EQ(survey("advertised_latency: 75us, hop_latency: 30us").machine.hop_us, 30);
+  EXPECT_EQ(small_s("advertised_latency: 75us"), small_s("advertised_latency: 50us"));
+  EXPECT_GT(small_s("hop_latency: 60us").second, small_s("hop_latency: 30us").second + 50e-6);
+  const auto choice = [&](const std::string& figures, const char* version) {
+    const Communicator group(survey(figures), settings_of({{"version", version}}));
+    return group.plan({CollectiveKind::all_reduce, 32 * kMiB}).algorithm;
+  };
+  EXPECT_NE(choice("advertised_latency: 1000us", "2.27.7"), choice("advertised_latency: 0us", "2.27.7"));
+  EXPECT_EQ(choice("advertised_latency: 1000us", "2.10.3"), choice("advertised_latency: 0us", "2.10.3"));
+}
+
+// Without P2P a ring goes through memory of the host: over links that the GPUs below a switch share, and slowly where
+// they are at different processors. NCCL plans with the rate of PCIe all the same.
+TEST(Staging, FollowsTheLinksToTheHost) {
+  const auto machine_of = [](const char* node, std::size_t gpus) {
+    const Topology topology = load_catalog_node(node);
+    std::vector<NodeIndex> group = topology.nodes_of(0, NodeKind::gpu);
+    group.resize(std::min(group.size(), gpus));
+    Router router(topology);
+    return Surveyor(topology, router).survey(group).machine;
+  };
+  const Machine below_switch = machine_of("rtx2080ti-2gpu", 2), gen4 = machine_of("rtx4090-8gpu", 4);
+  const Machine gen5 = machine_of("rtx5090-8gpu", 4), sockets = machine_of("rtx5090-8gpu", 8);
+  EXPECT_DOUBLE_EQ(below_switch.gpu_wire_gbs, kStagedShare * 12 / 2);
+  EXPECT_DOUBLE_EQ(gen4.gpu_wire_gbs, kStagedShare * 24);
+  EXPECT_DOUBLE_EQ(gen5.gpu_wire_gbs, kStagedShare * 48);
+  EXPECT_DOUBLE_EQ(sockets.gpu_wire_gbs, kStagedAcrossGbs);
+  EXPECT_DOUBLE_EQ(machine_of("a100-pcie-4gpu-nop2p", 4).gpu_wire_gbs, kStagedAcrossGbs);
+  EXPECT_DOUBLE_EQ(below_switch.gpu_gbs, 12);
+  EXPECT_DOUBLE_EQ(gen5.gpu_gbs, 48);
+}
+
 TEST(Latency, OfTheNetworkIsThatOfTheWholeRoute) {
   const auto wire_us = [](const std::string& keys) { return survey_all(cluster_of(keys)).machine.wire_us; };
   EXPECT_NEAR(wire_us("node: hgx-h100, workers: 2, overrides: {network: {latency: 500us}}"), 2 * 499.4, 1e-6);

@@ -167,11 +167,29 @@ TEST(NcclInSim, ValuesDoNotDependOnTheModel) {
 }
 
 TEST(NcclInSim, WarnsOfANetworkWhoseSoftwareIsNotKnown) {
-  const Timeline small = nccl_all_reduce(nccl_options("gcp-a3-high", 2, 8), 8, 1 << 10);
-  ASSERT_FALSE(small.notes.empty());
-  EXPECT_THAT(small.notes, testing::Contains(testing::HasSubstr("hop_latency of the network")));
-  EXPECT_THAT(nccl_all_reduce(nccl_options("gcp-a3-high", 2, 8), 8, 1 << 26).notes,
-              testing::Not(testing::Contains(testing::HasSubstr("hop_latency of the network"))));
+  EngineOptions options = nccl_options("hgx-h100", 2, 8);
+  const auto notes = [&](std::int64_t count, Figure hop, const char* transport) {
+    auto changed = std::make_shared<Topology>(*options.topology);
+    changed->replace_links([&](const LinkModel& model) {
+      if (model.kind != LinkKind::network) return std::shared_ptr<const LinkModel>();
+      LinkModel other = model;
+      other.transport = transport;
+      other.hop_latency_s = hop;
+      return std::make_shared<const LinkModel>(other);
+    });
+    options.topology = changed;
+    return nccl_all_reduce(options, 8, count).notes;
+  };
+  const auto mentions = [](const char* text) { return testing::Contains(testing::HasSubstr(text)); };
+  EXPECT_THAT(notes(1 << 10, {}, ""), mentions("hop_latency of the network"));
+  EXPECT_THAT(notes(1 << 26, {}, ""), testing::Not(mentions("hop_latency of the network")));
+  const Figure assumed{.value = 10e-6, .source = "as another", .low = 5e-6, .high = 40e-6};
+  EXPECT_THAT(notes(1 << 10, assumed, "slingshot"),
+              mentions("(slingshot) adds to a message, hop_latency 10 us of 5 us to 40 us"));
+  EXPECT_THAT(notes(1 << 26, assumed, "slingshot"), testing::Not(mentions("hop_latency")));
+  Figure measured = assumed;
+  measured.provenance = Provenance::measured;
+  EXPECT_THAT(notes(1 << 10, measured, "slingshot"), testing::Not(mentions("hop_latency")));
 }
 
 }  // namespace

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "reports/run/report_json.h"
 #include "reports/run/report_text.h"
+#include "scenarios/collectives/collective_assumptions.h"
+#include "scenarios/measurements/published_tables.h"
 #include "scenarios/run/runner.h"
 #include "tests/scenarios/running.h"
 
@@ -60,6 +63,51 @@ TEST(Assumptions, AreUsedAndNotMeasured) {
     EXPECT_THAT(one.figure, testing::Not(HasSubstr("memory_latency")));
     EXPECT_THAT(one.figure, testing::Not(HasSubstr("sustained_quantised"))) << "nothing is quantised";
   }
+}
+
+// A figure with a range of its own may be what its file says, measured or not.
+TEST(Assumptions, HaveTheRangesThatTheirFilesState) {
+  const Scenario scenario = read_scenario(
+      "workload: {kind: layers, model: resnet50, batch: 16, dtype: bf16}\nstrategy: {name: multi_worker_mirrored}\n"
+      "engine: {name: sim}\ntopology: {cluster: {node: aws-p5, workers: 2}}\ndevices: {type: gpu, per_worker: 8}\n"
+      "steps: 2\n");
+  const std::vector<Assumption> all = assumptions_of(scenario, run_scenario(scenario));
+  const auto hop = std::ranges::find(all, "hop_latency of network efa", &Assumption::figure);
+  ASSERT_NE(hop, all.end());
+  EXPECT_EQ(hop->value, "30.00 us");
+  EXPECT_EQ(hop->from, "20.00 us");
+  EXPECT_EQ(hop->to, "45.00 us");
+  EXPECT_LT(hop->step_from, hop->step_to);
+}
+
+TEST(Assumptions, OfCollectivesAreThoseThatMoveTheirTimes) {
+  const CollectiveJob job{
+      .engine = "sim", .topology = machine_of("gcp-a4", 2), .device_type = DeviceType::gpu, .workers = 2, .devices = 8};
+  CollectiveSweep sweep;
+  for (std::int64_t bytes = 1024; bytes <= 1 << 30; bytes *= 32) sweep.sizes.push_back(bytes);
+  const CollectiveResult result = run_collective(job, sweep);
+  const auto all = assumptions_of(job, sweep, result, FigureRanges::stated, true);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].figure, "hop_latency of network roce");
+  EXPECT_EQ(all[0].to, "40.00 us");
+  ASSERT_EQ(all[0].times.size(), result.table.rows.size());
+  EXPECT_EQ(all[0].times[0].us, result.table.rows[0].time_us());
+  EXPECT_LT(all[0].times[0].from_us, all[0].times[0].us);
+  EXPECT_GT(all[0].times[0].to_us, all[0].times[0].us);
+  EXPECT_LT(all[0].times.back().effect(), all[0].times.front().effect()) << "bytes decide";
+  EXPECT_EQ(assumptions_of(job, sweep, result, FigureRanges::stated, false)[0].times.size(), 3U);
+  EXPECT_TRUE(has_cheap_assumptions(job));
+
+  CollectiveRun run;
+  run.assumptions = all;
+  EXPECT_THAT(nccl_tests_text(run, result.table), HasSubstr("# Assumed              : hop_latency of network roce "));
+  EXPECT_EQ(nccl_tests_json(run, result.table)["assumptions"][0]["times"].size(), result.table.rows.size());
+
+  CollectiveJob measured{.engine = "cpu", .topology = nullptr, .workers = 1, .devices = 2};
+  sweep.sizes = {1024};
+  const CollectiveResult here = run_collective(measured, sweep);
+  EXPECT_TRUE(assumptions_of(measured, sweep, here, FigureRanges::of_catalog, true).empty());
+  EXPECT_FALSE(has_cheap_assumptions(measured));
 }
 
 TEST(Assumptions, OfAMeasuredRunAreNone) {

@@ -59,6 +59,7 @@ TEST(SilentKeys, NoKeyOfAFabricIsSilentlyUnused) {
       {"kind", {"leaf_spine"}},
       {"latency", {"100us"}},
       {"hop_latency", {"100us"}},
+      {"advertised_latency", {"10ms"}},
       {"nic_bandwidth", {"1GB/s"}},
       {"transport", {"socket", "efa"}},
       {"workers_per_leaf", {"1"}},
@@ -102,7 +103,7 @@ std::map<std::string, std::map<std::string, std::vector<std::string>>> figures_o
   };
   const auto add_link = [&](const LinkModel& link) {
     for (const auto& [key, figure] : kLinkFigures) {
-      if (key == "hop_latency" && link.kind != LinkKind::network) continue;
+      if ((key == "hop_latency" || key == "advertised_latency") && link.kind != LinkKind::network) continue;
       add(link.id, key, (link.*figure).value, 1e-4);
     }
   };
@@ -157,6 +158,10 @@ TEST(SilentKeys, EveryFigureOfAMachineDecidesSomethingInSomeRun) {
                  "workers: 2, overrides: {gpu: {graph_op_overhead: 1us, graph_launch_overhead: 1us, "
                  "collective_slowdown: 2}}");
   run(stated);
+  std::string plug_in = jobs().at("mirrored");  // which NCCL heeds where it would take Simple
+  plug_in.replace(plug_in.find("workers: 2"), 10, "workers: 2, overrides: {network: {advertised_latency: 1ms}}");
+  plug_in.replace(plug_in.find("256kB"), 5, "64MB");
+  run(plug_in);
   std::string halves = jobs().at("mirrored");  // on matrix units
   halves.replace(halves.find("batch: 64"), 9, "batch: 64, dtype: f16");
   run(halves);

@@ -96,6 +96,20 @@ TEST_P(EveryMachine, HasANetworkPort) {
   EXPECT_FALSE(topology.nodes_of(0, NodeKind::cpu).empty());
 }
 
+// What messages take, and what NCCL believes, are two figures, and each says where it comes from.
+TEST_P(EveryMachine, SaysWhatTheSoftwareOfItsNetworkAdds) {
+  const Topology topology = load_catalog_node(GetParam());
+  for (const NodeIndex nic : topology.nodes_of(0, NodeKind::nic)) {
+    const LinkModel& port = *topology.node(nic).port;
+    EXPECT_FALSE(port.transport.empty());
+    EXPECT_TRUE(port.hop_latency_s.has_range()) << port.transport;
+    EXPECT_LE(port.hop_latency_s.low, port.hop_latency_s.value);
+    EXPECT_LE(port.hop_latency_s.value, port.hop_latency_s.high);
+    EXPECT_FALSE(port.hop_latency_s.source.empty());
+    EXPECT_FALSE(port.advertised_latency_s.source.empty());
+  }
+}
+
 TEST_P(EveryMachine, TwoOfThemReachEachOther) {
   const Topology topology = make_cluster(GetParam(), 2);
   Router router(topology);

@@ -169,6 +169,25 @@ TEST(Cluster, FabricFiguresReplaceThoseOfTheNic) {
   EXPECT_EQ(route->bandwidth_bytes_per_s, 1e9);
 }
 
+// Another network has other software; a figure that is stated counts.
+TEST(Cluster, TheTransportBringsItsLatencies) {
+  const auto port = [](const char* machine, const char* transport, std::optional<Figure> hop = {}) {
+    Fabric fabric;
+    fabric.transport = transport;
+    fabric.hop_latency_s = std::move(hop);
+    const Topology topology = make_cluster(machine, 2, fabric);
+    return *topology.node(node_named(topology, "w0.nic0")).port;
+  };
+  const LinkModel tcpx = port("hgx-h100", "tcpx");
+  EXPECT_GT(tcpx.hop_latency_s.value, 100e-6);
+  EXPECT_TRUE(tcpx.hop_latency_s.has_range());
+  EXPECT_EQ(port("hgx-h100", "efa").advertised_latency_s.value, 75e-6);
+  EXPECT_EQ(port("aws-p5", "infiniband").advertised_latency_s.value, 0);
+  EXPECT_EQ(port("aws-p5", "efa").hop_latency_s.source, port("aws-p5e", "efa").hop_latency_s.source)
+      << "it was of this transport already";
+  EXPECT_EQ(port("hgx-h100", "tcpx", Figure{.value = 3e-6}).hop_latency_s.value, 3e-6);
+}
+
 // The software's latency is charged once, not at every switch on the way.
 TEST(Cluster, UplinksHaveNoHopLatency) {
   Fabric fabric;

@@ -55,7 +55,7 @@ device_models:
       - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, graph_op_overhead: 0.8us, graph_launch_overhead: 0.2us, gemm_launch_overhead: 7us, record_overhead: 1.5us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 1.5}], kernels: {sum_axis: [{bytes: 1MiB, rate: 2GB/s}], relu: [{bytes: 1kB, rate: 9GB/s}, {bytes: 4kB, rate: 8GB/s}]}}
 link_models:
   nv: {kind: nvlink, bandwidth: 25GB/s, latency: 0.7us}
-  net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed, transport: efa, hop_latency: {value: 75us, source: plug-in}}
+  net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed, transport: efa, hop_latency: {value: 30us, low: 20us, high: 45us, source: a table}, advertised_latency: {value: 75us, source: plug-in}}
 nodes:
   - {name: g0, kind: gpu, device: gpu}
   - {name: g1, kind: gpu, device: gpu}
@@ -116,7 +116,12 @@ TEST(TopologyYaml, ReadsWhatCollectiveAndKernelModelsNeed) {
   EXPECT_EQ(gpu.memory_latency_s.value, 0.41e-6);
   const LinkModel& port = *topology.node(2).port;
   EXPECT_EQ(port.transport, "efa");
-  EXPECT_EQ(port.hop_latency_s.value, 75e-6);
+  EXPECT_EQ(port.hop_latency_s.value, 30e-6);
+  EXPECT_TRUE(port.hop_latency_s.has_range());
+  EXPECT_EQ(port.hop_latency_s.low, 20e-6);
+  EXPECT_EQ(port.hop_latency_s.high, 45e-6);
+  EXPECT_EQ(port.advertised_latency_s.value, 75e-6);
+  EXPECT_FALSE(port.advertised_latency_s.has_range());
   EXPECT_EQ(topology.link(0).model->transport, "");
 }
 
@@ -126,6 +131,8 @@ void expect_equal(const Figure& a, const Figure& b) {
   EXPECT_EQ(a.source, b.source);
   EXPECT_EQ(a.date, b.date);
   EXPECT_EQ(a.relative_spread, b.relative_spread);
+  EXPECT_EQ(a.low, b.low);
+  EXPECT_EQ(a.high, b.high);
 }
 
 TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
@@ -154,6 +161,7 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   EXPECT_EQ(after.multiprocessors, before.multiprocessors);
   EXPECT_EQ(second.node(2).port->transport, first.node(2).port->transport);
   expect_equal(second.node(2).port->hop_latency_s, first.node(2).port->hop_latency_s);
+  expect_equal(second.node(2).port->advertised_latency_s, first.node(2).port->advertised_latency_s);
   EXPECT_EQ(second.facts().p2p, first.facts().p2p);
   EXPECT_EQ(second.facts().exchanges_in_turn, first.facts().exchanges_in_turn);
   EXPECT_EQ(second.facts().share_spread, first.facts().share_spread);

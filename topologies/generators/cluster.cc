@@ -5,6 +5,7 @@
 
 #include "topologies/base/error.h"
 #include "topologies/generators/fabric_builder.h"
+#include "topologies/network_software.h"
 #include "topologies/readers/catalog.h"
 
 namespace tandem {
@@ -126,8 +127,9 @@ class ClusterBuilder {
   LinkModelPointer cable_of(const LinkModel& port) const {
     auto model = std::make_shared<LinkModel>(port);
     if (fabric_.latency_s) model->latency_s = *fabric_.latency_s;
-    if (fabric_.transport) model->transport = *fabric_.transport;
+    if (fabric_.transport) set_transport(*fabric_.transport, *model);
     if (fabric_.hop_latency_s) model->hop_latency_s = *fabric_.hop_latency_s;
+    if (fabric_.advertised_latency_s) model->advertised_latency_s = *fabric_.advertised_latency_s;
     if (fabric_.nic_bandwidth_bytes_per_s) model->bandwidth_bytes_per_s = *fabric_.nic_bandwidth_bytes_per_s;
     return model;
   }

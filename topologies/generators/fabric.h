@@ -35,7 +35,8 @@ struct Fabric {
   std::optional<Figure> nic_bandwidth_bytes_per_s{};  // of NICs and their cables; empty: that of the NIC's port
   std::vector<std::string> nics{};                    // the NICs that are connected; empty: all with a known port
   std::optional<std::string> transport{};             // as in LinkModel; empty: that of the NIC's port
-  std::optional<Figure> hop_latency_s{};              // as in LinkModel; empty: that of the NIC's port
+  // As in LinkModel; empty: those of the NIC's port, or of `transport` if it is another.
+  std::optional<Figure> hop_latency_s{}, advertised_latency_s{};
 };
 
 }  // namespace tandem

@@ -204,7 +204,9 @@ double FabricBuilder::leaf_bytes_per_s(std::size_t place, std::size_t leaves_of_
 FabricBuilder::Cable FabricBuilder::cable_up(double bytes_per_s, const std::string& source, std::size_t like) const {
   auto model = std::make_shared<LinkModel>(*cables_[like]);
   model->id = kUplink;
-  model->hop_latency_s = {};  // counted where a message enters the network
+  const Figure none{.provenance = model->bandwidth_bytes_per_s.provenance,
+                    .source = "counted where a message enters the network"};
+  model->hop_latency_s = model->advertised_latency_s = model->transport.empty() ? Figure{} : none;
   model->bandwidth_bytes_per_s.value = bytes_per_s;
   model->bandwidth_bytes_per_s.source = source + "; NIC: " + cables_[like]->bandwidth_bytes_per_s.source;
   return model;

@@ -53,6 +53,7 @@ Fabric read_fabric(const YamlReader& map) {
   const FigureOrigin origin = read_origin(map, {Provenance::assumed, "stated in " + map.file(), ""});
   read_optional(map.optional("latency"), Dimension::seconds, origin, fabric.latency_s);
   read_optional(map.optional("hop_latency"), Dimension::seconds, origin, fabric.hop_latency_s);
+  read_optional(map.optional("advertised_latency"), Dimension::seconds, origin, fabric.advertised_latency_s);
   if (const YamlReader transport = map.optional("transport")) fabric.transport = read_transport(transport);
   read_optional(map.optional("nic_bandwidth"), Dimension::bytes_per_second, origin, fabric.nic_bandwidth_bytes_per_s);
   refuse_foreign_figures(map, fabric.kind);
@@ -108,7 +109,7 @@ void check_fabric_keys(const YamlReader& cluster) {
 // source, decides nothing. The nodes are looked at without a reader, for which every key that it returns is known.
 void add_stated(const YamlNode& value, const std::string& path, const std::string& figure,
                 std::vector<StatedKey>& stated) {
-  static const std::set<std::string> kRemarks{"provenance", "source", "date", "spread", "name"};
+  static const std::set<std::string> kRemarks{"provenance", "source", "date", "spread", "low", "high", "name"};
   const auto is_value = [](const YamlNode::Entry& entry) { return entry.key == "value"; };
   if (value.kind != YamlKind::map || std::any_of(value.entries.begin(), value.entries.end(), is_value)) {
     if (is_figure_key(figure.substr(figure.find('.') + 1))) stated.push_back({path, {figure}});
@@ -147,6 +148,7 @@ std::set<std::string> ids_of_cables(const Topology& cluster) {
 void add_stated_of_fabric(const YamlReader& fabric, const Topology& cluster, std::vector<StatedKey>& stated) {
   static const std::map<std::string, std::string> kFigures{{"latency", "latency"},
                                                            {"hop_latency", "hop_latency"},
+                                                           {"advertised_latency", "advertised_latency"},
                                                            {"transport", "transport"},
                                                            {"nic_bandwidth", "bandwidth"}};
   static const std::set<std::string> kNoFigures{"nics", "provenance", "source", "date"};

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "topologies/base/error.h"
+#include "topologies/figures.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"
 #include "topologies/readers/nccl/nccl_rates.h"
@@ -247,7 +248,7 @@ DeviceModel assumed_as_in(const std::string& name, const DeviceModel& model) {
 
 LinkModel assumed_as_in(const std::string& name, const LinkModel& model) {
   LinkModel copy = model;
-  for (Figure* figure : {&copy.bandwidth_bytes_per_s, &copy.latency_s, &copy.hop_latency_s}) assume(name, *figure);
+  for (const auto& [key, figure] : kLinkFigures) assume(name, copy.*figure);
   return copy;
 }
 

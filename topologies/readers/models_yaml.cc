@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "topologies/network_software.h"
+
 namespace tandem {
 namespace {
 
@@ -20,6 +22,13 @@ void read_any_figure(const YamlReader& value, const FigureOrigin& origin, Figure
   const FigureOrigin own = read_origin(value, origin);
   figure = {read_value(value.required("value")), own.provenance, own.source, own.date,
             value.optional("spread").number_within(kSpreads)};
+  const YamlReader low = value.optional("low"), high = value.optional("high");
+  if (!low && !high) return;
+  figure.low = read_value(value.required("low"));
+  figure.high = read_value(value.required("high"));
+  if (!low || !high) return;
+  if (figure.low > figure.value) low.error("must be at most the value");
+  if (figure.high < figure.value) high.error("must be at least the value");
 }
 
 void read_ratio(const YamlReader& value, const FigureOrigin& origin, Figure& figure) {
@@ -207,15 +216,16 @@ void read_link_figures(const YamlReader& map, const FigureOrigin& origin, LinkMo
   read_figure(map.optional("bandwidth"), Dimension::bytes_per_second, origin, false, model.bandwidth_bytes_per_s);
   read_figure(map.optional("latency"), Dimension::seconds, origin, true, model.latency_s);
   const YamlReader transport = map.optional("transport");
-  const YamlReader hop_latency = map.optional("hop_latency");
+  const YamlReader hop_latency = map.optional("hop_latency"), advertised = map.optional("advertised_latency");
   if (model.kind != LinkKind::network) {
-    for (const YamlReader& value : {transport, hop_latency}) {
+    for (const YamlReader& value : {transport, hop_latency, advertised}) {
       if (value.present()) value.error("only links of kind network have one");
     }
     return;
   }
-  if (transport) model.transport = read_transport(transport);
+  if (transport) set_transport(read_transport(transport), model);
   read_figure(hop_latency, Dimension::seconds, origin, true, model.hop_latency_s);
+  read_figure(advertised, Dimension::seconds, origin, true, model.advertised_latency_s);
 }
 
 std::string read_transport(const YamlReader& value) {

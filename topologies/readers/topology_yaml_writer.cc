@@ -62,12 +62,22 @@ std::string in_quotes(std::string_view text) {
   return "\"" + shown(result) + "\"";
 }
 
-std::string written(const Figure& figure, const std::string& value) {
-  std::string text = fmt::format("{{value: {}, provenance: {}", value, name_of(figure.provenance));
+template <typename Text>
+std::string written(const Figure& figure, const Text& text_of) {
+  std::string text = fmt::format("{{value: {}, provenance: {}", text_of(figure.value), name_of(figure.provenance));
+  if (figure.has_range()) text += fmt::format(", low: {}, high: {}", text_of(figure.low), text_of(figure.high));
   if (!figure.source.empty()) text += ", source: " + in_quotes(figure.source);
   if (!figure.date.empty()) text += ", date: " + in_quotes(figure.date);
   if (figure.relative_spread != 0) text += fmt::format(", spread: {}", figure.relative_spread);
   return text + "}";
+}
+
+std::string written(const Figure& figure, Dimension dimension) {
+  return written(figure, [dimension](double value) { return exact(value, dimension); });
+}
+
+std::string written_number(const Figure& figure) {
+  return written(figure, [](double value) { return fmt::format("{}", value); });
 }
 
 bool is_unknown(const Figure& figure) {
@@ -140,7 +150,7 @@ class Writer {
   }
 
   void figure(const char* key, const Figure& figure, Dimension dimension) {
-    if (!is_unknown(figure)) line("    {}: {}", key, written(figure, exact(figure.value, dimension)));
+    if (!is_unknown(figure)) line("    {}: {}", key, written(figure, dimension));
   }
 
   void write_device(const DeviceModel& model, const std::string& id) {
@@ -152,7 +162,7 @@ class Writer {
     line("    copy_engines: {}", model.copy_engines);
     if (!model.peak_flops_per_s.empty()) line("    peak_flops:");
     for (const auto& [dtype, peak] : model.peak_flops_per_s) {
-      line("      {}: {}", name_of(dtype), written(peak, exact(peak.value, Dimension::flops_per_second)));
+      line("      {}: {}", name_of(dtype), written(peak, Dimension::flops_per_second));
     }
     figure("memory_bandwidth", model.memory_bandwidth_bytes_per_s, Dimension::bytes_per_second);
     figure("memory", model.memory_bytes, Dimension::bytes);
@@ -179,12 +189,11 @@ class Writer {
     }
     figure("input_element", model.input_element_s, Dimension::seconds);
     if (!is_unknown(model.collective_slowdown)) {
-      line("    collective_slowdown: {}",
-           written(model.collective_slowdown, fmt::format("{}", model.collective_slowdown.value)));
+      line("    collective_slowdown: {}", written_number(model.collective_slowdown));
     }
-    line("    gemm_efficiency: {}", written(model.gemm_efficiency, fmt::format("{}", model.gemm_efficiency.value)));
+    line("    gemm_efficiency: {}", written_number(model.gemm_efficiency));
     const auto share = [this](const char* key, const Figure& figure) {
-      if (!is_unknown(figure)) line("    {}: {}", key, written(figure, fmt::format("{}", figure.value)));
+      if (!is_unknown(figure)) line("    {}: {}", key, written_number(figure));
     };
     share("sustained", model.sustained);
     share("sustained_quantised", model.sustained_quantised);
@@ -226,10 +235,11 @@ class Writer {
     line("  {}:", in_quotes(id));
     line("    kind: {}", name_of(model.kind));
     const Figure& bandwidth = model.bandwidth_bytes_per_s;
-    line("    bandwidth: {}", written(bandwidth, exact(bandwidth.value, Dimension::bytes_per_second)));
-    line("    latency: {}", written(model.latency_s, exact(model.latency_s.value, Dimension::seconds)));
+    line("    bandwidth: {}", written(bandwidth, Dimension::bytes_per_second));
+    line("    latency: {}", written(model.latency_s, Dimension::seconds));
     if (!model.transport.empty()) line("    transport: {}", model.transport);
     figure("hop_latency", model.hop_latency_s, Dimension::seconds);
+    figure("advertised_latency", model.advertised_latency_s, Dimension::seconds);
   }
 
   void write_node(const Node& node) {

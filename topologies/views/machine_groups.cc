@@ -47,7 +47,8 @@ struct Machine {
 
 Figures figures_of(const LinkModel& model, Direction direction) {
   return {fmt::format("{} {} {}", name_of(model.kind), static_cast<int>(direction), model.transport),
-          {model.bandwidth_bytes_per_s.value, model.latency_s.value, model.hop_latency_s.value}};
+          {model.bandwidth_bytes_per_s.value, model.latency_s.value, model.hop_latency_s.value,
+           model.advertised_latency_s.value}};
 }
 
 Figures figures_of(const DeviceModel& device) {
@@ -73,8 +74,10 @@ struct FigureName {
 };
 
 const std::vector<FigureName>& names_of_links() {
-  static const std::vector<FigureName> kNames{
-      {"GB/s", 1e9}, {"us of latency", 1e-6, true}, {"us of hop latency", 1e-6, true}};
+  static const std::vector<FigureName> kNames{{"GB/s", 1e9},
+                                              {"us of latency", 1e-6, true},
+                                              {"us of hop latency", 1e-6, true},
+                                              {"us of advertised latency", 1e-6, true}};
   return kNames;
 }
 

@@ -320,8 +320,11 @@ class Text {
 
   void figure(const std::string& name, const Figure& figure, Dimension dimension) {
     if (figure.value == 0 && figure.source.empty()) return;
-    line("    {:18}{:>14}  {:8}  {}", name, format_quantity(figure.value, dimension), name_of(figure.provenance),
-         figure.source);
+    const std::string range = figure.has_range() ? fmt::format("{} .. {}: ", format_quantity(figure.low, dimension),
+                                                               format_quantity(figure.high, dimension))
+                                                 : "";
+    line("    {:18}{:>14}  {:8}  {}{}", name, format_quantity(figure.value, dimension), name_of(figure.provenance),
+         range, figure.source);
   }
 
   void write_device(const DeviceModel& model) {
@@ -340,6 +343,8 @@ class Text {
          model.transport.empty() ? "" : " (" + model.transport + ")");
     figure("bandwidth", model.bandwidth_bytes_per_s, Dimension::bytes_per_second);
     figure("latency", model.latency_s, Dimension::seconds);
+    figure("hop latency", model.hop_latency_s, Dimension::seconds);
+    figure("advertised latency", model.advertised_latency_s, Dimension::seconds);
   }
 
   const Topology& topology_;

@@ -30,6 +30,13 @@ bool is_changed(const nccl::Plan& plan, nccl::Communicators& others, const std::
   }
 }
 
+std::string note_of(const LinkModel& cable) {
+  const auto us = [](double seconds) { return fmt::format("{:.4g} us", seconds * 1e6); };
+  const Figure& hop = cable.hop_latency_s;
+  return fmt::format("assumed: what the network's software ({}) adds to a message, hop_latency {} of {} to {}",
+                     cable.transport, us(hop.value), us(hop.low), us(hop.high));
+}
+
 }  // namespace
 
 struct NcclGroups::Group {
@@ -127,6 +134,7 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
     run.notes().add("what the network's software adds to a message is not known (hop_latency of the network): " +
                     std::string(name_of(spec.kind)) + " below 64 MiB between machines may be predicted too fast");
   }
+  if (facts.assumed_hop != nullptr && call.bytes() < kSmallBytes) run.notes().add(note_of(*facts.assumed_hop));
   if (facts.without_nvlink >= 0) {
     const NodeIndex gpu = group.gpus[static_cast<std::size_t>(facts.without_nvlink)];
     run.notes().add(
@@ -141,6 +149,7 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   }
   const nccl::Flows flows = run.symmetry() != nullptr ? nccl::Flows::first_of_a_kind : nccl::Flows::all;
   nccl::Plan plan = communicator.plan({spec.kind, call.bytes(), reduces}, root, flows);
+  heeds_plug_in_ |= communicator.heeds_plug_in({spec.kind, call.bytes(), reduces});
   if (!without_.empty()) see_variables(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
   fit_to_measured(run, group, call, reduces, plan);
   auto made = std::make_shared<Playable>(playable(run, call, group, plan, key));
@@ -197,6 +206,7 @@ void NcclGroups::add_consulted(std::set<std::string>& inputs) const {
     if (on_the_way.empty() && may_decide) inputs.insert(model.id + ".latency");
     if (model.kind != LinkKind::network || !crosses_machines_ || !is_of_nic(index)) continue;
     for (const char* key : {"hop_latency", "transport"}) inputs.insert(fmt::format("{}.{}", model.id, key));
+    if (heeds_plug_in_) inputs.insert(model.id + ".advertised_latency");
   }
 }
 

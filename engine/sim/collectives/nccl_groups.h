@@ -104,6 +104,7 @@ class NcclGroups {
   // By a variable on which no plan has depended yet: NCCL without it.
   std::map<std::string, std::unique_ptr<nccl::Communicators>> without_;
   bool has_calls_ = false, crosses_machines_ = false;  // since forget_consulted()
+  bool heeds_plug_in_ = false;  // some choice depends on the latency that the network's plug-in states
 };
 
 }  // namespace tandem::sim

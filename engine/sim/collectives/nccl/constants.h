@@ -52,10 +52,6 @@ struct XgmiUnit {
 inline constexpr std::array<std::pair<std::string_view, XgmiUnit>, 3> kXgmiUnits = {
     {{"gfx90a", {36, 36, 50}}, {"gfx94", {48, 47, 64}}, {"gfx95", {57, 56, 76.5}}}};
 
-// Microseconds that aws/aws-ofi-nccl tells NCCL for EFA, src/platform-aws.c: p4d and later, p3dn.
-inline constexpr double kEfaUs = 75;
-inline constexpr double kEfaUsOfP3 = 150;
-
 // The share of NCCL's constant that rings reach where they cross a GPU (NVB): five GPUs of a DGX-1 V100 reach 37.2 on
 // two rings of 20.
 inline constexpr double kCrossingShare = 0.93;
@@ -124,6 +120,9 @@ struct Costs {
   double ring_net_simple_us = 14;
   double nic_share = 0.95;  // of the line rate: facts of section 3, 0.94 to 0.97
   double overlap_nics = 4;  // [nodes] NICs work beside thread blocks
+  // Simple hides the cost of slices where NICs are the limit: mi300x_x16, mi355x_pollara, dgxa100_x16_2node_hdr_ring
+  // and h200_x16_2node_gcp_a3ultra are nearest to 7 to 12 above 64 MiB. Not where other channels fill the gaps.
+  double overlap_nics_simple = 8;
 
   double tree_ll128_us = 2.0;  // [nodes] a step, its copy not counted
   double tree_slice_us = 4.0;  // NCCL's own step of a tree, Simple
@@ -153,6 +152,7 @@ struct Costs {
   double p2p_share_lost = 0.29;  // [a2a] this, divided by the GPUs of a node
   double p2p_share_pcie = 0.93;  // of NCCL's constant for PCIe: aic_l40s_nccl_2_27_3, 2 GPUs
 
+  double staged_pairs = 1.28;  // through memory of the host, of what a ring reaches: rtx2080ti_x2_1node_pcie_alltoall
   double pcie_one_way = 0.92;  // of NCCL's constant, one way, through memory of the host: rtx2080ti broadcast
 };
 inline constexpr Costs kCosts{};
@@ -160,9 +160,11 @@ inline constexpr Costs kCosts{};
 // The share of NCCL's constants for PCIe that a ring reaches, which reads and writes at the same time.
 // aic_l40s_nccl_2_27_3 with 2 GPUs 0.84, v100pcie_x4_1node_bessemer 0.78 to 0.93.
 inline constexpr double kPcieShare = 0.85;
-// What a ring reaches through memory of the host: kernels read it at 5.67 to 6.41 (microsoft/superbenchmark
-// tests/data/gpu_copy_bw_performance.log), and three quarters of that are left when they write as well: rtx2080ti_x2,
-// aic_l40s_nccl_2_27_3 with 4 GPUs.
-inline constexpr double kStagedGbs = 4.5;
+// The share of a link to the host's memory that a ring reaches which writes and reads there at the same time, among the
+// GPUs that share the link: 0.67 on rtx2080ti_x2 (Gen3, two GPUs below one switch), 0.565 on rtx5090x4 (Gen5).
+inline constexpr double kStagedShare = 0.6;
+// And what it reaches where its GPUs are at different processors: a100pcie_x4_1node_sm02, 4.6 to 5.4. Kernels read the
+// host's memory at 5.67 to 6.41 (microsoft/superbenchmark tests/data/gpu_copy_bw_performance.log).
+inline constexpr double kStagedAcrossGbs = 5;
 
 }  // namespace tandem::sim::nccl

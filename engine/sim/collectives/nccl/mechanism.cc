@@ -21,7 +21,6 @@ Mechanism::Steps Mechanism::steps(CollectiveKind kind) const {
   return {rounds * (machine_.total_gpus - machine_.domains), rounds * (machine_.domains - 1)};
 }
 
-// The NICs that the channels of a domain use.
 double Mechanism::nic_gbs() const {
   return std::min(machine_.nics, std::max(1, graphs_.ring.channels)) * machine_.nic_gbs * costs_.nic_share;
 }
@@ -74,7 +73,7 @@ double Mechanism::steps_us(const Steps& steps, double part, const StepCost& cost
   if (machine_.domains == 1) return steps.inside * inside_us;
   const double nic_us = us_at(part, cost.nic_gbs);
   const double slowest_us = machine_.gpus > 1 ? std::max(copy_us, nic_us) : nic_us;
-  return steps.inside * either(inside_us, nic_us, costs_.overlap_nics) +
+  return steps.inside * either(inside_us, nic_us, cost.overlap_nics) +
          steps.between * either(cost.network_us, slowest_us, costs_.overlap_nics);
 }
 
@@ -118,7 +117,8 @@ Duration Mechanism::ring_simple(const Steps& steps, double bytes) const {
                       .inside_gbs = graphs_.ring_wire_gbs,
                       .nic_gbs = nic_gbs(),
                       .network_us = network_step_us(costs_.ring_net_simple_us),
-                      .overlap = fills_gaps ? costs_.slice_overlap_gaps : costs_.slice_overlap};
+                      .overlap = fills_gaps ? costs_.slice_overlap_gaps : costs_.slice_overlap,
+                      .overlap_nics = fills_gaps ? costs_.overlap_nics : costs_.overlap_nics_simple};
   const double tail_us =
       fills_gaps ? 0 : (costs_.tail + costs_.tail_loop * loops) * us_at(part / loops, graphs_.ring_wire_gbs);
   const double inside_us = loops * steps_us(steps, part / loops, cost) + tail_us;

@@ -33,6 +33,8 @@ class Mechanism {
     double network_us = 0;
   };
   Latencies latencies(Choice choice) const;
+  // The rate of the NICs that the channels of a domain use, together.
+  double nic_gbs() const;
 
  private:
   struct Steps {
@@ -44,13 +46,13 @@ class Mechanism {
     double step_us = 0;  // inside a domain, beside the copy
     double inside_gbs = 0;
     double nic_gbs = 0;
-    double network_us = 0;  // between domains
-    double overlap = 1;
+    double network_us = 0;                      // between domains
+    double overlap = 1;                         // of a step's latency and its copy, see either()
+    double overlap_nics = kCosts.overlap_nics;  // of thread blocks and NICs
   };
   Steps steps(CollectiveKind kind) const;
   double steps_us(const Steps& steps, double part, const StepCost& cost) const;
   double clock_factor() const;
-  double nic_gbs() const;
   double wire_gbs() const;
   double tree_gbs(Protocol protocol, const Call& call) const;
   double tree_chunk(Protocol protocol, double each) const;

@@ -48,7 +48,7 @@ double Mechanism::one_way_gbs() const {
 // Returns the rate at which a GPU can send to `gpus` - 1 others of its domain together.
 double Mechanism::peer_gbs(int gpus) const {
   if (machine_.intra == Intra::pcie) return costs_.p2p_share_pcie * machine_.gpu_gbs;
-  if (machine_.intra == Intra::staged) return machine_.gpu_wire_gbs;
+  if (machine_.intra == Intra::staged) return costs_.staged_pairs * machine_.gpu_wire_gbs;
   double wire_gbs = machine_.gpu_wire_gbs;
   if (machine_.intra == Intra::nvlink_mesh) {
     wire_gbs = 0;

@@ -68,6 +68,15 @@ Plan Communicator::plan(const Call& call, int root, Flows flows) const {
   return plan;
 }
 
+bool Communicator::heeds_plug_in(const Call& call) const {
+  const bool has_choice = call.kind != CollectiveKind::all_to_all && call.kind != CollectiveKind::send_receive;
+  if (!has_choice || survey_.machine.domains == 1 || survey_.machine.advertised_us == 0) return false;
+  Machine other = survey_.machine;
+  other.advertised_us = 0;
+  const Choice with = choose(call), without = CostTable(other, graphs_, settings_).choose(call);
+  return with.algorithm != without.algorithm || with.protocol != without.protocol;
+}
+
 std::string Communicator::text(const Choice& choice) const {
   const bool is_nvls = choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree;
   const int channels = is_nvls ? graphs_.nvls_thread_blocks : graphs_.thread_blocks;

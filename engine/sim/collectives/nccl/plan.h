@@ -47,6 +47,8 @@ class Communicator {
   Plan plan(const Call& call, int root = 0, Flows flows = Flows::all) const;
   // What plan() plans for a collective that is not made of sends and receives, and the model of its steps.
   Choice choose(const Call& call) const { return table_.choose(call); }
+  // Whether NCCL would choose otherwise if the network's plug-in stated no latency.
+  bool heeds_plug_in(const Call& call) const;
   const Mechanism& mechanism() const { return mechanism_; }
   const Graphs& graphs() const { return graphs_; }
   const Survey& facts() const { return survey_; }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kSlowMiBAllReduce = 1.4;  // tuning.cc 2.18 and later: plateau of rings over nodes, Ampere and later
 constexpr double kSlowMiBAllReduceBefore80 = 1.9;  // and before Ampere
+constexpr int kAdvertisedVersion = 21200;          // ncclNetProperties_v5_t has a latency, that of 2.10.3 has none
 constexpr int kC2cVersion = 22700;                 // ways over C2C count as near ones: PATH_P2C, src/graph/topo.h
 constexpr double kPostIntelUs = 1.0;               // getNetOverhead, tuning.cc 2.18
 constexpr double kPostAmdUs = 2.0;
@@ -107,12 +108,16 @@ double CostTable::hardware_us(Algorithm algorithm, Protocol protocol) const {
   return of(is_nvlink ? table.tree_nvlink : table.tree_pci, protocol);
 }
 
+double CostTable::advertised_us() const {
+  return settings_.version >= kAdvertisedVersion ? machine_.advertised_us : 0;
+}
+
 // One step between domains; Simple also waits for a flush.
 double CostTable::network_us(Algorithm algorithm, Protocol protocol) const {
   const Latencies& table = latencies_of(settings_.version);
   const bool is_ring = algorithm == Algorithm::ring && machine_.gpus > 1;  // one GPU a domain: as in the tree
   const double step_us = of(is_ring ? table.ring_net : table.tree_net, protocol);
-  return step_us + machine_.advertised_us * (protocol == Protocol::simple ? 2 : 1);
+  return step_us + advertised_us() * (protocol == Protocol::simple ? 2 : 1);
 }
 
 // The steps of broadcast and reduce: one, where all rings are alike.
@@ -186,7 +191,7 @@ Cost CostTable::nvls(Algorithm algorithm) const {
   if (algorithm == Algorithm::nvls_tree) {
     speed = std::min(speed, machine_.domains <= 2 ? graph.inter_gbs : graph.inter_gbs / 2);
     cost.latency_us +=
-        table.nvls_tree_nvlink + 2 * floor_log2(machine_.domains) * (table.nvls_tree_net + 2 * machine_.advertised_us);
+        table.nvls_tree_nvlink + 2 * floor_log2(machine_.domains) * (table.nvls_tree_net + 2 * advertised_us());
   } else {
     cost.latency_us += table.nvls_nvlink;
   }
@@ -203,7 +208,7 @@ Cost CostTable::nvls(Algorithm algorithm) const {
 Cost CostTable::collnet(Algorithm algorithm) const {
   const Graph& graph = graphs_.tree;
   const Latencies& table = latencies_of(settings_.version);
-  const double network_us = machine_.advertised_us * 2;
+  const double network_us = advertised_us() * 2;
   double bus = graph.channels * graph.intra_gbs;
   if (algorithm == Algorithm::collnet_chain) {
     return {2 * (machine_.gpus - 1) * table.collnet_chain_nvlink + table.collnet_chain_net + network_us, bus / 2};

@@ -92,6 +92,7 @@ class CostTable {
   bool allows(Choice choice, CollectiveKind kind) const;
   double hardware_us(Algorithm algorithm, Protocol protocol) const;
   double network_us(Algorithm algorithm, Protocol protocol) const;
+  double advertised_us() const;
   double rooted_us(Protocol protocol) const;
 
   const Machine& machine_;

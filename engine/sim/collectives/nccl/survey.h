@@ -12,7 +12,8 @@ namespace tandem::sim::nccl {
 // A NIC of a domain, and the GPU that sends and receives through it.
 struct Port {
   NodeIndex nic = 0;
-  int gpu = 0;  // position
+  int gpu = 0;     // position
+  double gbs = 0;  // of the NIC
 };
 
 struct Survey {
@@ -30,6 +31,7 @@ struct Survey {
   std::vector<const LinkModel*> with_latency{};
   int without_nvlink = -1;   // a GPU that lacks the links to NVSwitches that others of its domain have; -1: none
   bool hop_is_known = true;  // the latency that the network's software adds: stated, or none by the kind of network
+  const LinkModel* assumed_hop = nullptr;  // a cable whose hop latency is assumed, and has a range
 };
 
 }  // namespace tandem::sim::nccl

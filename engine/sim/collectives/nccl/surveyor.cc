@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -178,7 +179,37 @@ class GroupSurvey {
     }
     machine.intra = topology_.facts().p2p ? Intra::pcie : Intra::staged;
     machine.gpu_gbs = gbs;
-    machine.gpu_wire_gbs = topology_.facts().p2p ? kPcieShare * gbs : std::min(kStagedGbs, kPcieShare * gbs);
+    machine.gpu_wire_gbs = topology_.facts().p2p ? kPcieShare * gbs : std::min(staged_gbs(), kPcieShare * gbs);
+  }
+
+  // Returns what a ring through memory of the host reaches, which is not what NCCL plans with (gpu_gbs): every GPU of
+  // the first domain writes to a processor's memory and reads from it at the same time, over links that those below one
+  // switch share.
+  double staged_gbs() const {
+    std::map<LinkIndex, int> uses;
+    std::set<NodeIndex> hosts;
+    double gbs = kStagedAcrossGbs;
+    for (const int position : first()) {
+      const auto host = nearest_host(gpu(position));
+      if (!host) return gbs;
+      hosts.insert(*host);
+      for (const Edge& hop : map_.router.route(gpu(position), *host)->hops) ++uses[hop.link];
+    }
+    if (hosts.size() == 1) gbs = std::numeric_limits<double>::infinity();
+    for (const auto& [link, count] : uses)
+      gbs = std::min(gbs, kStagedShare * gbs_of(topology_.link_model(link)) / count);
+    return gbs;
+  }
+
+  std::optional<NodeIndex> nearest_host(NodeIndex of) const {
+    std::optional<NodeIndex> nearest;
+    std::size_t least = std::numeric_limits<std::size_t>::max();
+    for (const NodeIndex host : topology_.nodes_of(topology_.worker(of), NodeKind::cpu)) {
+      const std::size_t hops = map_.router.route(of, host)->hops.size();
+      if (hops < least) nearest = host;
+      least = std::min(least, hops);
+    }
+    return nearest;
   }
 
   void describe_network() {
@@ -215,16 +246,16 @@ class GroupSurvey {
   void describe_transport(const LinkModel& model) {
     Machine& machine = survey_.machine;
     machine.hop_us = std::max(machine.hop_us, model.hop_latency_s.value * 1e6);
+    machine.advertised_us = std::max(machine.advertised_us, model.advertised_latency_s.value * 1e6);
     const std::string& transport = model.transport;
     survey_.transport = transport;
     machine.lacks_sharp |= transport != "infiniband";
     const bool needs_none = transport == "infiniband" || transport == "roce";
-    survey_.hop_is_known &= needs_none || model.hop_latency_s.value > 0;
+    survey_.hop_is_known &= needs_none || model.hop_latency_s.value > 0 || !model.hop_latency_s.source.empty();
+    const Figure& hop = model.hop_latency_s;
+    if (hop.provenance == Provenance::assumed && hop.has_range()) survey_.assumed_hop = &model;
     if (transport == "socket") machine.lacks_ll128 = true;  // the host copies, whatever is between NIC and GPU
-    if (transport == "efa") {
-      machine.advertised_us = machine.capability < 80 ? kEfaUsOfP3 : kEfaUs;
-      machine.lacks_ll128 |= machine.capability < 90;
-    }
+    if (transport == "efa") machine.lacks_ll128 |= machine.capability < 90;
   }
 
   std::vector<NodeIndex> gpus_at(const std::vector<int>& positions) const {
@@ -266,10 +297,13 @@ class GroupSurvey {
       const ChosenNics chosen = nics_of(gpus);
       survey_.first_choices.push_back(chosen.first_choices);
       for (const NodeIndex node : chosen.nics) {
-        map_.neighbours.each(node, LinkKind::network,
-                             [&](NodeIndex, const LinkModel& model) { describe_transport(model); });
+        double gbs = 0;
+        map_.neighbours.each(node, LinkKind::network, [&](NodeIndex, const LinkModel& model) {
+          gbs = std::max(gbs, gbs_of(model));
+          describe_transport(model);
+        });
         const std::size_t place = ports.size() < nearest.size() ? nearest[ports.size()] : ports.size();
-        ports.push_back({node, gpus[place % gpus.size()]});
+        ports.push_back({node, gpus[place % gpus.size()], gbs});
       }
       if (!ports.empty()) continue;
       survey_.ports.clear();

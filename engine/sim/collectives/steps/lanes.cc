@@ -1,6 +1,8 @@
 #include "engine/sim/collectives/steps/lanes.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace tandem::sim::steps {
@@ -64,6 +66,26 @@ Edge Lanes::between(int lane, int from, int to) const {
   const nccl::Flow& out = of_lane(from);
   const nccl::Flow& in = of_lane((to + all - 1) % all);
   return {.from = out.from, .to = in.to, .from_nic = out.from_nic, .to_nic = in.to_nic, .crosses_network = true};
+}
+
+double Lanes::copy_share(int lane) const {
+  const nccl::Survey& facts = communicator_.facts();
+  if (domains() < 2 || facts.ports.empty()) return 1;
+  double slowest_gbs = std::numeric_limits<double>::infinity(), lane_gbs = slowest_gbs;
+  for (std::size_t domain = 0; domain < facts.ports.size(); ++domain) {
+    const auto next = (domain + 1) % facts.ports.size();
+    const Edge edge = between(lane, static_cast<int>(domain), static_cast<int>(next));
+    for (const nccl::Port& port : facts.ports[domain]) {
+      if (domain == 0) slowest_gbs = std::min(slowest_gbs, port.gbs);  // with which the plan counts
+      if (port.nic == edge.from_nic) lane_gbs = std::min(lane_gbs, port.gbs);
+    }
+    for (const nccl::Port& port : facts.ports[next]) {
+      if (port.nic == edge.to_nic) lane_gbs = std::min(lane_gbs, port.gbs);
+    }
+  }
+  if (!std::isfinite(lane_gbs) || lane_gbs <= slowest_gbs) return 1;
+  const double inside_share = communicator_.mechanism().nic_gbs() / communicator_.graphs().ring_wire_gbs;
+  return std::min(1.0, std::max(slowest_gbs / lane_gbs, inside_share));
 }
 
 Ring Lanes::ring(int lane) const {

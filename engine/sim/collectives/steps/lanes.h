@@ -31,6 +31,9 @@ class Lanes {
   Ring ring(int lane) const;
   // The way of a lane from one domain to another.
   Edge between(int lane, int from, int to) const;
+  // The share of a plan's copying time that copies of this lane's ring take: plans count with the slowest NIC of a
+  // domain, which other lanes do not pass. 1: it passes it, or all NICs are alike.
+  double copy_share(int lane) const;
 
  private:
   std::vector<int> chain_of(int lane, int domain) const;

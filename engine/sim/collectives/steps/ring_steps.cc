@@ -32,8 +32,9 @@ bool add_ring(const PlannedCall& call, const Lanes& lanes, StepGraph& graph) {
   if (once * gpus * lanes.count() > kMostTransfers) return false;
   const int steps = static_cast<int>(once * loops);
   const int slots = call.choice.protocol == nccl::Protocol::simple ? kSlotsOfLargeChunks : kSlots;
-  Transfer transfer{.bytes = call.call.bytes / gpus / lanes.count() / loops, .copy_s = call.plan.transfer_s / steps};
+  Transfer transfer{.bytes = call.call.bytes / gpus / lanes.count() / loops};
   for (int lane = 0; lane < lanes.count(); ++lane) {
+    transfer.copy_s = call.plan.transfer_s / steps * lanes.copy_share(lane);
     const Ring ring = lanes.ring(lane);
     const int first_edge = static_cast<int>(graph.edges().size());
     for (const Edge& edge : ring.edges) graph.add_edge(edge);
