@@ -10,6 +10,7 @@
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/input/input_workers.h"
+#include "strategies/servers/synchronous_servers.h"
 #include "strategies/strategy/context.h"
 
 namespace tandem {
@@ -88,8 +89,8 @@ class ParameterServerExtended::VariableNames {
 };
 
 ParameterServerExtended::ParameterServerExtended(Worker& worker, const std::vector<Device*>& compute_devices,
-                                                 ParameterServerOptions options)
-    : StoredExtended(worker, compute_devices, servers_or_local(worker, compute_devices)),
+                                                 ParameterServerOptions options, std::vector<DeviceId> in_sync)
+    : StoredExtended(worker, compute_devices, servers_or_local(worker, compute_devices), std::move(in_sync)),
       options_(std::move(options)),
       next_task_(placement_over(options_.placement, static_cast<int>(parameter_devices().size()))),
       has_servers_(!server_devices(worker).empty()),
@@ -135,7 +136,7 @@ std::shared_ptr<StoredTensor> ParameterServerExtended::store(const VariableSpec&
 InputWorkers ParameterServerExtended::input_workers() {
   InputWorkers workers = StoredExtended::input_workers();
   if (!has_servers_) return workers;
-  workers.num_workers = 0;
+  workers.num_workers = workers.pipeline_id = 0;
   for (const WorkerSpec& spec : worker().cluster()) {
     if (spec.job == "ps" || spec.job == "evaluator") continue;
     ++workers.num_workers;
@@ -144,13 +145,25 @@ InputWorkers ParameterServerExtended::input_workers() {
   return workers;
 }
 
+namespace {
+
+// Without servers there is one worker, which waits for nobody.
+std::unique_ptr<ParameterServerExtended> extended_of(Worker& worker, const std::vector<Device*>& devices,
+                                                     ParameterServerOptions options) {
+  if (options.updates == VariableUpdates::synchronous && !server_devices(worker).empty()) {
+    return std::make_unique<SynchronousServersExtended>(worker, devices, std::move(options));
+  }
+  return std::make_unique<ParameterServerExtended>(worker, devices, std::move(options));
+}
+
+}  // namespace
+
 ParameterServerStrategy::ParameterServerStrategy(ParameterServerOptions options)
     : ParameterServerStrategy(worker_of_task(), {}, std::move(options)) {}
 
 ParameterServerStrategy::ParameterServerStrategy(Worker& worker, std::vector<Device*> devices,
                                                  ParameterServerOptions options)
-    : Strategy("parameter_server", std::make_unique<ParameterServerExtended>(
-                                       worker, or_all_of(worker, std::move(devices)), std::move(options))) {}
+    : Strategy("parameter_server", extended_of(worker, or_all_of(worker, std::move(devices)), std::move(options))) {}
 
 ShardedVariable ParameterServerStrategy::create_sharded_variable(const VariableSpec& spec) {
   const auto& extended = static_cast<const ParameterServerExtended&>(this->extended());
