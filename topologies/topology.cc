@@ -9,6 +9,8 @@
 namespace tandem {
 namespace {
 
+constexpr double kRemoteCallS = 60e-6, kRemoteCallBytesPerS = 0.8e9;
+
 class Weakest {
  public:
   void see(const Figure& figure) { rank_ = std::min(rank_, strength(figure.provenance)); }
@@ -286,6 +288,16 @@ std::vector<NodeIndex> Topology::nodes_of(int worker, NodeKind kind) const {
 std::string MachineFacts::disturbance() const {
   const auto found = measured_with.find("disturbed");
   return found == measured_with.end() ? "" : found->second;
+}
+
+Figure usual_remote_call_s() {
+  return {kRemoteCallS, Provenance::assumed, "a unary call of gRPC over sockets: 61 us, grpc/grpc commit b3889585a1f9",
+          "", 0};
+}
+
+Figure usual_remote_call_bytes_per_s() {
+  return {kRemoteCallBytesPerS, Provenance::assumed, "tensors over gRPC, tensorflow/tensorflow#6116 (2017-08-09)", "",
+          0};
 }
 
 Provenance Topology::provenance() const {
