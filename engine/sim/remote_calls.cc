@@ -6,21 +6,19 @@
 #include <memory>
 #include <utility>
 
-#include "engine/sim/sim_device.h"
-#include "engine/sim/sim_stream.h"
 #include "topologies/base/units.h"
 
 namespace tandem::sim {
 
-bool RemoteCalls::are_apart(const SimDevice& server, const SimDevice& client) const {
+bool RemoteCalls::are_apart(NodeIndex server, NodeIndex client) const {
   const Topology& topology = simulation_.platform().topology();
-  return topology.worker(server.node()) != topology.worker(client.node());
+  return topology.worker(server) != topology.worker(client);
 }
 
 // Returns the model of the server's cable to the network; null where no link is one of a network.
-const LinkModel* RemoteCalls::model_between(const SimDevice& server, const SimDevice& client) const {
+const LinkModel* RemoteCalls::model_between(NodeIndex server, NodeIndex client) const {
   Platform& platform = simulation_.platform();
-  for (const Edge& hop : platform.route(server.node(), client.node())->hops) {
+  for (const Edge& hop : platform.route(server, client)->hops) {
     const LinkModel& model = platform.topology().link_model(hop.link);
     if (model.kind == LinkKind::network) return &model;
   }
@@ -47,7 +45,7 @@ void RemoteCalls::after(double& busy_until_s, double seconds, Simulation::Then t
 // The network begins with the server, and the data are there when both have ended.
 void RemoteCalls::move(const Call& call, double seconds, Simulation::Then then) {
   if (seconds <= 0) return call.transfer(std::move(then));
-  Server& server = servers_[call.server.worker()];
+  Server& server = servers_[call.worker];
   double& busy_until_s = call.sends ? server.sends_until_s : server.takes_until_s;
   const double begin_s = std::max(busy_until_s, Simulation::now_s());
   busy_until_s = begin_s + seconds;
@@ -64,7 +62,7 @@ void RemoteCalls::make(const Call& call, Simulation::Then then) {
   consult(*model);
   const double rate = model->remote_call_bytes_per_s.value;
   const double call_s = model->remote_call_s.value, data_s = rate > 0 ? call.bytes / rate : 0;
-  double& handles_until_s = servers_[call.server.worker()].handles_until_s;
+  double& handles_until_s = servers_[call.worker].handles_until_s;
   if (call.sends) {
     after(handles_until_s, call_s, [this, call, data_s, then = std::move(then)] { move(call, data_s, then); });
   } else {

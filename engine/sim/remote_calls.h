@@ -17,8 +17,6 @@
 
 namespace tandem::sim {
 
-class SimDevice;
-
 class RemoteCalls {
  public:
   RemoteCalls(Simulation& simulation, Notes& notes) : simulation_(simulation), notes_(notes) {}
@@ -26,10 +24,11 @@ class RemoteCalls {
   RemoteCalls& operator=(const RemoteCalls&) = delete;
 
   // Whether a worker's work on the device of another one is a call.
-  bool are_apart(const SimDevice& server, const SimDevice& client) const;
+  bool are_apart(NodeIndex server, NodeIndex client) const;
   // A call that moves so many bytes between a server and a client, and how the network moves them.
   struct Call {
-    const SimDevice &server, &client;
+    int worker = 0;  // whose process is the server
+    NodeIndex server = 0, client = 0;
     bool sends = false;  // the server does; else it takes them
     double bytes = 0;
     std::function<void(Simulation::Then then)> transfer{};
@@ -45,7 +44,7 @@ class RemoteCalls {
   struct Server {
     double handles_until_s = 0, sends_until_s = 0, takes_until_s = 0;
   };
-  const LinkModel* model_between(const SimDevice& server, const SimDevice& client) const;
+  const LinkModel* model_between(NodeIndex server, NodeIndex client) const;
   void consult(const LinkModel& model);
   void move(const Call& call, double seconds, Simulation::Then then);
   // Calls `then` when a part of the server that is busy until then has spent so much on what comes next.

@@ -101,12 +101,17 @@ bool CopyWork::call(SimStream& stream) {
   auto& to = static_cast<SimDevice&>(to_.device());
   const bool sends = &from == &server;
   const SimDevice& client = sends ? to : from;
-  if ((!sends && &to != &server) || !run.remote_calls().are_apart(server, client)) return false;
+  if ((!sends && &to != &server) || !run.remote_calls().are_apart(server.node(), client.node())) return false;
   const auto bytes = static_cast<double>(from_.size_bytes());
   const auto transfer = [&run, &from, &to, bytes](Simulation::Then then) {
     guarded(run.scheduler(), [&] { move_bytes(from, to, bytes, true, std::move(then)); });
   };
-  run.remote_calls().make({.server = server, .client = client, .sends = sends, .bytes = bytes, .transfer = transfer},
+  run.remote_calls().make({.worker = server.worker(),
+                           .server = server.node(),
+                           .client = client.node(),
+                           .sends = sends,
+                           .bytes = bytes,
+                           .transfer = transfer},
                           [this, &stream] { end(stream); });
   return true;
 }

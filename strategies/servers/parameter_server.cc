@@ -10,7 +10,6 @@
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/servers/synchronous_servers.h"
 #include "strategies/strategy/context.h"
 
 namespace tandem {
@@ -145,25 +144,13 @@ InputWorkers ParameterServerExtended::input_workers() {
   return workers;
 }
 
-namespace {
-
-// Without servers there is one worker, which waits for nobody.
-std::unique_ptr<ParameterServerExtended> extended_of(Worker& worker, const std::vector<Device*>& devices,
-                                                     ParameterServerOptions options) {
-  if (options.updates == VariableUpdates::synchronous && !server_devices(worker).empty()) {
-    return std::make_unique<SynchronousServersExtended>(worker, devices, std::move(options));
-  }
-  return std::make_unique<ParameterServerExtended>(worker, devices, std::move(options));
-}
-
-}  // namespace
-
 ParameterServerStrategy::ParameterServerStrategy(ParameterServerOptions options)
     : ParameterServerStrategy(worker_of_task(), {}, std::move(options)) {}
 
 ParameterServerStrategy::ParameterServerStrategy(Worker& worker, std::vector<Device*> devices,
                                                  ParameterServerOptions options)
-    : Strategy("parameter_server", extended_of(worker, or_all_of(worker, std::move(devices)), std::move(options))) {}
+    : Strategy("parameter_server",
+               make_parameter_servers(worker, or_all_of(worker, std::move(devices)), std::move(options))) {}
 
 ShardedVariable ParameterServerStrategy::create_sharded_variable(const VariableSpec& spec) {
   const auto& extended = static_cast<const ParameterServerExtended&>(this->extended());

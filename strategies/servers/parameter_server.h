@@ -58,6 +58,10 @@ class ParameterServerExtended : public StoredExtended {
   std::shared_ptr<VariableNames> names_;  // shared by all strategies of this worker that use parameter servers
 };
 
+// Makes the implementation for these updates (synchronous_servers.cc).
+std::unique_ptr<ParameterServerExtended> make_parameter_servers(Worker& worker, const std::vector<Device*>& devices,
+                                                                ParameterServerOptions options);
+
 // Keeps variables on the tasks of the job "ps", which run no program of their own. The replicas of one worker are in
 // step, and with synchronous updates those of all workers. A cluster without a ps job must have a single worker; its
 // variables are on its only compute device, or on CPU:0 when it computes on several.

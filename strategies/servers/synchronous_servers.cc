@@ -154,4 +154,15 @@ Value SynchronousServersExtended::do_update(const std::shared_ptr<Variable>& var
   return combine_updates({result}, group);
 }
 
+// Without servers there is one worker, which waits for nobody.
+std::unique_ptr<ParameterServerExtended> make_parameter_servers(Worker& worker, const std::vector<Device*>& devices,
+                                                                ParameterServerOptions options) {
+  const auto cluster = worker.cluster();
+  const bool has_servers = std::ranges::any_of(cluster, [](const WorkerSpec& spec) { return spec.job == "ps"; });
+  if (has_servers && options.updates == VariableUpdates::synchronous) {
+    return std::make_unique<SynchronousServersExtended>(worker, devices, std::move(options));
+  }
+  return std::make_unique<ParameterServerExtended>(worker, devices, std::move(options));
+}
+
 }  // namespace tandem
