@@ -74,7 +74,8 @@ std::vector<StrategyInfo> replicating_strategies() {
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<ParameterServerStrategy>(
-                 worker, options.devices, ParameterServerOptions{.placement = options.placement, .partitioner = {}});
+                 worker, options.devices,
+                 ParameterServerOptions{.placement = options.placement, .updates = options.updates, .partitioner = {}});
            }},
   };
 }

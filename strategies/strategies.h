@@ -28,6 +28,7 @@ struct StrategyOptions {
   std::string cross_device_ops = "auto";
   Packing packing{};
   VariablePlacement placement = VariablePlacement::round_robin;  // on parameter servers
+  VariableUpdates updates = VariableUpdates::asynchronous;       // likewise
   StrategyValues own{};  // of the strategy's own keys; factories get all of them
 };
 

@@ -30,11 +30,13 @@ inline constexpr std::array<std::pair<std::string_view, Figure DeviceModel::*>, 
     {"sustained_quantised", &DeviceModel::sustained_quantised},
 }};
 
-inline constexpr std::array<std::pair<std::string_view, Figure LinkModel::*>, 4> kLinkFigures{{
+inline constexpr std::array<std::pair<std::string_view, Figure LinkModel::*>, 6> kLinkFigures{{
     {"bandwidth", &LinkModel::bandwidth_bytes_per_s},
     {"latency", &LinkModel::latency_s},
     {"hop_latency", &LinkModel::hop_latency_s},
     {"advertised_latency", &LinkModel::advertised_latency_s},
+    {"remote_call", &LinkModel::remote_call_s},
+    {"remote_call_bandwidth", &LinkModel::remote_call_bytes_per_s},
 }};
 
 // The end of such a name where it decided only times before the first step.

@@ -9,6 +9,8 @@
 namespace tandem {
 namespace {
 
+constexpr double kRemoteCallS = 60e-6, kRemoteCallBytesPerS = 0.8e9;
+
 class Weakest {
  public:
   void see(const Figure& figure) { rank_ = std::min(rank_, strength(figure.provenance)); }
@@ -286,6 +288,21 @@ std::vector<NodeIndex> Topology::nodes_of(int worker, NodeKind kind) const {
 std::string MachineFacts::disturbance() const {
   const auto found = measured_with.find("disturbed");
   return found == measured_with.end() ? "" : found->second;
+}
+
+// They depend on the servers' software more than on the network: half or twice as much is possible.
+Figure usual_remote_call_s() {
+  return {.value = kRemoteCallS,
+          .source = "a unary call of gRPC over sockets: 61 us, grpc/grpc commit b3889585a1f9",
+          .low = kRemoteCallS / 2,
+          .high = kRemoteCallS * 2};
+}
+
+Figure usual_remote_call_bytes_per_s() {
+  return {.value = kRemoteCallBytesPerS,
+          .source = "tensors over gRPC, tensorflow/tensorflow#6116 (2017-08-09)",
+          .low = kRemoteCallBytesPerS / 2,
+          .high = kRemoteCallBytesPerS * 2};
 }
 
 Provenance Topology::provenance() const {

@@ -139,6 +139,11 @@ struct DeviceModel {
   std::string id{};                // its name in the file, e.g. "gpu"; overrides refer to it
 };
 
+// What a server takes for a remote call of another machine that reads or changes one of its tensors, by default: that
+// of gRPC over sockets, by which TensorFlow reaches its parameter servers. Nobody has measured it for other networks.
+Figure usual_remote_call_s();
+Figure usual_remote_call_bytes_per_s();
+
 // A kind of link.
 struct LinkModel {
   LinkKind kind = LinkKind::network;
@@ -152,6 +157,10 @@ struct LinkModel {
   Figure hop_latency_s{};
   // What NCCL believes that it is, because the network's plug-in says so. NCCL plans with it; messages take another.
   Figure advertised_latency_s{};
+  // What a server takes for each remote call, one after another, beside the network: so long, and for the data at this
+  // rate. Both 0: nothing.
+  Figure remote_call_s = usual_remote_call_s();
+  Figure remote_call_bytes_per_s = usual_remote_call_bytes_per_s();
 };
 
 // A measured collective of the vendor's library. On one node: between logical devices of one worker. On several: of a

@@ -249,6 +249,7 @@ void SimRun::begin_steps() {
   for (const std::string& input : consulted()) before_steps_.insert(input + std::string(kBeforeSteps));
   for (const auto& [key, costs] : costs_) costs->forget_consulted();
   network_.forget_consulted();
+  remote_calls_.forget_consulted();
   nccl_.forget_consulted();
   depends_on_fidelity_ = false;
 }
@@ -260,6 +261,7 @@ std::set<std::string> SimRun::consulted() const {
     if (key.second > 1) inputs.insert(key.first->id + ".cores");
   }
   network_.add_consulted(inputs);
+  remote_calls_.add_consulted(inputs);
   nccl_.add_consulted(inputs);
   if (depends_on_fidelity_) inputs.insert("collectives");
   return inputs;

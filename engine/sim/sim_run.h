@@ -21,6 +21,7 @@
 #include "engine/sim/fault_clock.h"
 #include "engine/sim/network.h"
 #include "engine/sim/placement.h"
+#include "engine/sim/remote_calls.h"
 #include "engine/sim/scheduler.h"
 #include "engine/sim/sim_device.h"
 #include "engine/sim/simulation.h"
@@ -64,6 +65,7 @@ class SimRun {
   bool merges_repeats() const { return merges_repeats_; }  // see EngineOptions
   Simulation& simulation() { return simulation_; }
   Network& network() { return network_; }
+  RemoteCalls& remote_calls() { return remote_calls_; }
   Cores& cores() { return cores_; }
   Scheduler& scheduler() { return scheduler_; }
   Notes& notes() { return notes_; }
@@ -135,6 +137,7 @@ class SimRun {
   Simulation simulation_;
   std::optional<FaultClock> faults_;
   Network network_;
+  RemoteCalls remote_calls_{simulation_, notes_};
   Cores cores_;
   Scheduler scheduler_;
   const MeasuredTimes measured_times_;

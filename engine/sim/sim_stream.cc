@@ -68,7 +68,9 @@ void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
   Tensor target = to, source = is_in_order ? from.without_lease() : from;
   target.lend();
   source.lend();
-  auto work = std::make_unique<CopyWork>(std::move(target), std::move(source), record);
+  const Worker* const issuer = SimTask::current().worker();
+  const bool is_remote = issuer != nullptr && issuer->index() != device_.worker();
+  auto work = std::make_unique<CopyWork>(std::move(target), std::move(source), record, is_remote);
   work->issued_s = charge_launch(record.name);
   issue(std::move(work));
 }

@@ -99,7 +99,31 @@ void CopyWork::start(SimStream& stream) {
   });
 }
 
+// Moves the data as a call of the worker that issued the copy, if they come from or go to another machine.
+bool CopyWork::call(SimStream& stream) {
+  SimDevice& server = stream.sim_device();
+  SimRun& run = server.run();
+  auto& from = static_cast<SimDevice&>(from_.device());
+  auto& to = static_cast<SimDevice&>(to_.device());
+  const bool sends = &from == &server;
+  const SimDevice& client = sends ? to : from;
+  if ((!sends && &to != &server) || !run.remote_calls().are_apart(server.node(), client.node())) return false;
+  const auto bytes = static_cast<double>(from_.size_bytes());
+  const auto transfer = [&run, &from, &to, bytes](Simulation::Then then) {
+    guarded(run.scheduler(), [&] { move_bytes(from, to, bytes, true, std::move(then)); });
+  };
+  run.remote_calls().make({.worker = server.worker(),
+                           .server = server.node(),
+                           .client = client.node(),
+                           .sends = sends,
+                           .bytes = bytes,
+                           .transfer = transfer},
+                          [this, &stream] { end(stream); });
+  return true;
+}
+
 void CopyWork::move(SimStream& stream) {
+  if (is_remote_ && call(stream)) return;
   auto& from = static_cast<SimDevice&>(from_.device());
   auto& to = static_cast<SimDevice&>(to_.device());
   const auto bytes = static_cast<double>(from_.size_bytes());

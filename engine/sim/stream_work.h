@@ -83,17 +83,21 @@ class OpWork : public StreamWork {
 
 class CopyWork : public StreamWork {
  public:
-  CopyWork(Tensor to, Tensor from, Record record) : to_(std::move(to)), from_(std::move(from)), record_(record) {}
+  // `is_remote`: another worker than the stream's issued it.
+  CopyWork(Tensor to, Tensor from, Record record, bool is_remote)
+      : to_(std::move(to)), from_(std::move(from)), record_(record), is_remote_(is_remote) {}
   void start(SimStream& stream) override;
   std::string text() const override { return "a copy"; }
   bool needs_core() const override { return true; }
 
  private:
   void move(SimStream& stream);
+  bool call(SimStream& stream);
   void end(SimStream& stream);
   Tensor to_;
   Tensor from_;
   Record record_;
+  bool is_remote_;
 };
 
 class RecordWork : public StreamWork {

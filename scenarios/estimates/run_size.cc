@@ -84,7 +84,7 @@ RunSize size_of(const Job& job, double records_of_a_step, Representatives repres
   size.simulated = (representatives.workers && !share_machines ? simulated_workers(job) : job.workers) * each;
   size.records = static_cast<double>(size.simulated) * scenario.steps * records_of_a_step;
   if (scenario.engine.values == ValueMode::real) {
-    size.value_bytes = static_cast<double>(size.simulated) * tensor_bytes_of_device(job);
+    size.value_bytes = static_cast<double>(size.simulated) * tensor_bytes_of_device(job) + tensor_bytes_of_servers(job);
   }
   return size;
 }
@@ -100,6 +100,16 @@ double tensor_bytes_of_device(const Job& job) {
   const auto step = memory_of_step(job);
   const std::int64_t workspace = step ? largest_workspace(*step) : need->workspace;
   return static_cast<double>(need->total() - need->activations - need->optimizer - need->workspace + workspace);
+}
+
+double tensor_bytes_of_servers(const Job& job) {
+  if (job.servers == 0) return 0;
+  const bool accumulates = job.scenario.strategy.updates == VariableUpdates::synchronous;
+  const double copies = accumulates ? 2 : 1;
+  if (job.mlp != nullptr) return copies * bytes_of_weights(*job.mlp);
+  if (job.layers == nullptr) return 0;
+  return copies * static_cast<double>(job.layers->model.parameters()) *
+         static_cast<double>(size_of(job.layers->parameter_type()));
 }
 
 std::string size_problem(const RunSize& size, double available_bytes) {

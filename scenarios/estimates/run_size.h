@@ -33,9 +33,12 @@ RunSize size_of(const Job& job, double records_of_a_step, Representatives repres
 double bytes_of_records(double records);
 
 // Returns how many bytes of tensors a run keeps for a device whose values this machine computes, or 0 where they are
-// not known. Layers that are not
-// computed keep neither activations nor moments; a perceptron keeps at least its weights and their gradients.
+// not known. Layers that are not computed keep neither activations nor moments; a perceptron keeps at least its weights
+// and their gradients.
 double tensor_bytes_of_device(const Job& job);
+// Returns the same for all parameter servers together: variables and, where updates are synchronous, the accumulators
+// of gradients, each as large as its variable.
+double tensor_bytes_of_servers(const Job& job);
 
 // Return why a run does not fit into the memory, address space, areas or threads that are available, or an empty text
 // if it does. The first three are for engines that model machines, the others for engines that run on this machine,

@@ -41,7 +41,9 @@ RunSize SizeCheck::size(Representatives representatives) {
 
 std::string SizeCheck::problem_here() const {
   const bool computes_here = job_.scenario.devices.type == DeviceType::cpu;
-  return host_problem_here(job_.devices, computes_here ? tensor_bytes_of_device(job_) : 0, memory_share_);
+  const double of_servers = tensor_bytes_of_servers(job_) / static_cast<double>(job_.devices);
+  return host_problem_here(job_.devices, of_servers + (computes_here ? tensor_bytes_of_device(job_) : 0),
+                           memory_share_);
 }
 
 void SizeCheck::before_run() {

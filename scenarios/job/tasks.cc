@@ -70,7 +70,8 @@ int parameter_servers(const Scenario& scenario) {
 }
 
 int devices_in_step(const Scenario& scenario) {
-  const int workers = parameter_servers(scenario) > 0 ? 1 : training_workers(scenario);
+  const bool is_alone = parameter_servers(scenario) > 0 && scenario.strategy.updates == VariableUpdates::asynchronous;
+  const int workers = is_alone ? 1 : training_workers(scenario);
   return workers * scenario.devices.per_worker;
 }
 

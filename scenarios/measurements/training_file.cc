@@ -65,6 +65,13 @@ class TrainingReader {
   static void read_servers(const YamlReader& reader, TrainingTable& table) {
     const YamlReader servers = reader.optional("parameter_servers");
     table.parameter_servers = servers.integer(1, kMostServers, 0);
+    table.devices_per_worker = reader.optional("devices_per_worker").integer(1, kMostTrainingDevices, 1);
+    table.updates = updates_of(reader.optional("updates"));
+    if (table.parameter_servers == 0) {
+      for (const char* key : {"devices_per_worker", "updates"}) {
+        if (const YamlReader entry = reader.optional(key)) entry.error("is for 'parameter_servers'");
+      }
+    }
     const auto known = strategy_names();
     if (std::count(known.begin(), known.end(), table.strategy) == 0) return;
     const ServerUse use = strategy_info(table.strategy).parameter_servers;
@@ -84,8 +91,13 @@ class TrainingReader {
     const int nodes = reader.optional("nodes").integer(1, kMostTrainingDevices, 1);
     read_peak(reader, row);
     if (!reader.diagnostics().empty()) return;
-    const int machines = row.devices + table.parameter_servers;
-    auto machine = table.parameter_servers > 0 ? read_replay_machine(entry, machines, machines)
+    const int per_worker = table.devices_per_worker;
+    if (row.devices > per_worker && row.devices % per_worker != 0) {
+      reader.error(fmt::format("{} devices are not divided by workers of {}", row.devices, per_worker));
+      return;
+    }
+    const int machines = std::max(1, row.devices / per_worker) + table.parameter_servers;
+    auto machine = table.parameter_servers > 0 ? read_replay_machine(entry, machines * per_worker, machines)
                                                : read_replay_machine(entry, row.devices, nodes);
     if (!machine) return;
     row.machine = std::move(*machine);

@@ -27,7 +27,9 @@ struct TrainingTable {
   WorkloadSettings workload{};  // with the batch of one device
   std::string source{};         // the title of the file's source; empty: the file has none
   std::string strategy{};
-  int parameter_servers = 0;  // on machines of their own, beside one machine for each worker
+  int parameter_servers = 0;   // on machines of their own, beside one machine for each worker
+  int devices_per_worker = 1;  // beside parameter servers; fewer devices are one worker, with its variables
+  VariableUpdates updates = VariableUpdates::asynchronous;
   std::string unit{};
   std::string lacks{};  // why it cannot be replayed, in the file's words; empty: it can
   std::vector<Row> rows{};

@@ -40,6 +40,16 @@ void read_placement(const YamlReader& map, const StrategyInfo* info, StrategySet
   }
 }
 
+void read_updates(const YamlReader& map, const StrategyInfo* info, StrategySettings& strategy) {
+  const YamlReader updates = map.optional("updates");
+  if (!updates) return;
+  strategy.updates = updates_of(updates);
+  const bool is_usual = strategy.updates == VariableUpdates::asynchronous;  // sweeps over strategies may set it
+  if (!is_usual && info != nullptr && info->parameter_servers == ServerUse::none) {
+    updates.error(fmt::format("strategy '{}' keeps no variables on parameter servers", strategy.name));
+  }
+}
+
 // Reads the keys of strategies that divide the model, and refuses keys that the given strategy does not use.
 void read_division(const YamlReader& map, const ModelDivision* division, StrategySettings& strategy) {
   MeshSettings& mesh = strategy.mesh;
@@ -153,6 +163,11 @@ void read_own(const YamlReader& map, const StrategyInfo* info, StrategySettings&
 
 }  // namespace
 
+VariableUpdates updates_of(const YamlReader& value) {
+  return value.one_of<VariableUpdates>(
+      {{"async", VariableUpdates::asynchronous}, {"sync", VariableUpdates::synchronous}});
+}
+
 StrategySettings read_strategy(const YamlReader& map) {
   StrategySettings strategy;
   const YamlReader name = map.optional("name");
@@ -166,6 +181,7 @@ StrategySettings read_strategy(const YamlReader& map) {
   read_packing(map, strategy);
   const StrategyInfo* info = find_strategy(strategy.name);
   read_placement(map, info, strategy);
+  read_updates(map, info, strategy);
   read_division(map, info != nullptr && info->division ? &*info->division : nullptr, strategy);
   read_own(map, info, strategy);
   return strategy;

@@ -10,4 +10,7 @@ class YamlReader;
 // Reads the map at `strategy:`. Reports problems to the reader's diagnostics.
 StrategySettings read_strategy(const YamlReader& map);
 
+// Reads `async` or `sync`; asynchronous where it is missing.
+VariableUpdates updates_of(const YamlReader& value);
+
 }  // namespace tandem

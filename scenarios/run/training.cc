@@ -12,6 +12,7 @@ std::unique_ptr<Strategy> strategy_of(const StrategySettings& settings, Worker& 
   options.cross_device_ops = settings.cross_device_ops;
   options.packing = {.num_packs = settings.num_packs, .bytes_per_pack = settings.bytes_per_pack.value_or(0)};
   options.placement = settings.placement;
+  options.updates = settings.updates;
   options.own = settings.own;
   return make_strategy(settings.name, worker, options);
 }
@@ -20,7 +21,7 @@ void add_strategy_facts(const StrategyExtended& extended, TrainingResult& result
   result.report.replicas = extended.num_replicas_in_sync();
   result.report.cross_device_ops = extended.cross_device_ops_name();
   if (const auto* storing = dynamic_cast<const StoredExtended*>(&extended)) {
-    result.report.asynchronous = storing->in_multi_worker_mode();
+    result.report.asynchronous = storing->updates_asynchronously();
     result.staleness = storing->staleness();
   }
 }

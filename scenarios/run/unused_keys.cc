@@ -44,6 +44,11 @@ std::string why_placement(const Run& run) {
   return servers == 1 ? "the only parameter server keeps every variable" : "";
 }
 
+std::string why_updates(const Run& run) {
+  if (run.job.servers == 0) return "there is no parameter server";
+  return run.job.workers == 1 ? "the only worker waits for nobody" : "";
+}
+
 std::string why_values(const Run& run) {
   const bool carries = run.job.models_machine
                            ? run.job.scenario.engine.values == ValueMode::real
@@ -196,6 +201,7 @@ constexpr Rule kRules[] = {
     {"strategy.num_packs", why_packing},
     {"strategy.bytes_per_pack", why_packing},
     {"strategy.placement", why_placement},
+    {"strategy.updates", why_updates},
     {"strategy.scatter_gather", [](const Run& run) { return why_mesh_scatter_gather(run.job); }},
     {"strategy.context_exchange", [](const Run& run) { return why_mesh_context_exchange(run.job); }},
     {"strategy.axis_order", [](const Run& run) { return why_mesh_axis_order(run.job); }},
@@ -374,9 +380,11 @@ Consulted with_links_of(const Topology& topology, Consulted consulted) {
   for (const StatedKey& stated : topology.facts().stated_keys) {
     for (const std::string& input : stated.decides) {
       const std::string key = input.substr(input.find('.') + 1);
+      // Workers that represent others make no remote calls.
       const bool is_of_link =
-          key == "transport" || std::any_of(kLinkFigures.begin(), kLinkFigures.end(),
-                                            [&](const auto& figure) { return figure.first == key; });
+          !key.starts_with("remote_call") &&
+          (key == "transport" || std::any_of(kLinkFigures.begin(), kLinkFigures.end(),
+                                             [&](const auto& figure) { return figure.first == key; }));
       if (is_of_link) consulted.insert(input);
     }
   }

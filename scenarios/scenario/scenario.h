@@ -106,6 +106,7 @@ struct StrategySettings {
   int num_packs = 1;                           // packs for tensors that are reduced together; 0: no packing
   std::optional<std::int64_t> bytes_per_pack;  // instead of num_packs: a pack is closed once it is larger
   VariablePlacement placement = VariablePlacement::round_robin;  // on parameter servers
+  VariableUpdates updates = VariableUpdates::asynchronous;       // likewise
   MeshSettings mesh{};
   StrategyValues own{};  // of the strategy's own keys, those that are given
 };

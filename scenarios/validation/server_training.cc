@@ -67,9 +67,11 @@ class ServerTable {
     scenario.engine = {.name = std::string(model_engine().name), .values = {}, .collectives = {}};
     scenario.topology = with_slowness(*row.machine.topology, slowness);
     scenario.devices.type = DeviceType::gpu;
-    scenario.devices.per_worker = 1;
-    scenario.devices.workers = row.devices;
-    scenario.devices.ps = table_.parameter_servers;
+    const bool is_local = row.devices < table_.devices_per_worker;
+    scenario.strategy.updates = table_.updates;
+    scenario.devices.per_worker = std::min(row.devices, table_.devices_per_worker);
+    scenario.devices.workers = workers_of(row);
+    scenario.devices.ps = is_local ? 0 : table_.parameter_servers;
     scenario.steps = kAsynchronousSteps;
     scenario.warmup_steps = kAsynchronousWarmup;
     return run_scenario(scenario, {.measures_scaling = false, .only_report = true}).report.throughput();
@@ -83,11 +85,13 @@ class ServerTable {
     const auto* layers = std::get_if<LayersSettings>(&table_.workload.kind);
     TrainingPoint point;
     point.file = file;
+    point.source = table_.source.empty() ? file : table_.source;
+    point.family = row.machine.family();
     point.model = layers == nullptr ? "mlp" : layers->model.name;
     point.strategy = table_.strategy;
     point.compared_as = compared_as(point.strategy);
     point.devices = row.devices;
-    point.nodes = row.devices;
+    point.nodes = workers_of(row);
     point.unit = table_.unit;
     point.measured = row.throughput;
     point.apart = training_apart_by(row.machine);
@@ -96,6 +100,8 @@ class ServerTable {
   }
 
  private:
+  int workers_of(const TrainingTable::Row& row) const { return std::max(1, row.devices / table_.devices_per_worker); }
+
   const TrainingTable& table_;
   const TrainingTable::Row* one_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// Simulates published throughputs of asynchronous training with parameter servers.
+// Simulates published throughputs of training with parameter servers.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace tandem::validation {
 
-// Predicts the rows of those tables of a file that have parameter servers. Each worker has one device, and the servers
-// have machines of their own.
+// Predicts the rows of those tables of a file that have parameter servers. Each worker has as many devices as the table
+// says, and the servers have machines of their own.
 //
 // With `fits_first_row`, fits the worker of each table to its row of one worker, and the server, whose rate no source
 // states, to one row of the file: the last row of the first table whose throughput is at least 10 % less than that of

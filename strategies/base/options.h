@@ -13,6 +13,9 @@ enum class VariableSynchronization : std::uint8_t { automatic, none, on_write, o
 enum class VariableAggregation : std::uint8_t { none, sum, mean, only_first_replica };
 // Which task of the job "ps" keeps a new variable.
 enum class VariablePlacement : std::uint8_t { round_robin, by_size, by_hash };
+// When variables on the tasks of the job "ps" change. asynchronous: each worker updates them by itself.
+// synchronous: once a step, with the sum over all workers, for which they wait.
+enum class VariableUpdates : std::uint8_t { asynchronous, synchronous };
 
 std::string_view name_of(ReduceOp op);                                 // "SUM"
 std::string_view name_of(VariableSynchronization synchronization);     // "ON_READ"

@@ -165,6 +165,7 @@ StrategyValues with_usual_values(const std::string& strategy, const std::vector<
 const std::vector<std::string>& common_strategy_keys() {
   static const std::vector<std::string> kKeys{"name",
                                               "placement",
+                                              "updates",
                                               "cross_device_ops",
                                               "num_packs",
                                               "bytes_per_pack",

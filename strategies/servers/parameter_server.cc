@@ -88,8 +88,8 @@ class ParameterServerExtended::VariableNames {
 };
 
 ParameterServerExtended::ParameterServerExtended(Worker& worker, const std::vector<Device*>& compute_devices,
-                                                 ParameterServerOptions options)
-    : StoredExtended(worker, compute_devices, servers_or_local(worker, compute_devices)),
+                                                 ParameterServerOptions options, std::vector<DeviceId> in_sync)
+    : StoredExtended(worker, compute_devices, servers_or_local(worker, compute_devices), std::move(in_sync)),
       options_(std::move(options)),
       next_task_(placement_over(options_.placement, static_cast<int>(parameter_devices().size()))),
       has_servers_(!server_devices(worker).empty()),
@@ -135,7 +135,7 @@ std::shared_ptr<StoredTensor> ParameterServerExtended::store(const VariableSpec&
 InputWorkers ParameterServerExtended::input_workers() {
   InputWorkers workers = StoredExtended::input_workers();
   if (!has_servers_) return workers;
-  workers.num_workers = 0;
+  workers.num_workers = workers.pipeline_id = 0;
   for (const WorkerSpec& spec : worker().cluster()) {
     if (spec.job == "ps" || spec.job == "evaluator") continue;
     ++workers.num_workers;
@@ -149,8 +149,8 @@ ParameterServerStrategy::ParameterServerStrategy(ParameterServerOptions options)
 
 ParameterServerStrategy::ParameterServerStrategy(Worker& worker, std::vector<Device*> devices,
                                                  ParameterServerOptions options)
-    : Strategy("parameter_server", std::make_unique<ParameterServerExtended>(
-                                       worker, or_all_of(worker, std::move(devices)), std::move(options))) {}
+    : Strategy("parameter_server",
+               make_parameter_servers(worker, or_all_of(worker, std::move(devices)), std::move(options))) {}
 
 ShardedVariable ParameterServerStrategy::create_sharded_variable(const VariableSpec& spec) {
   const auto& extended = static_cast<const ParameterServerExtended&>(this->extended());

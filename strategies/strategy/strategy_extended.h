@@ -75,6 +75,15 @@ class StrategyExtended : protected StrategyImplementation {
   ReductionInFlight begin_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
                                           const CommunicationOptions& options = {});
 
+  // Do the same as batch_reduce_to() and begin_batch_reduce_to() with SUM, for sums that the caller gives to update()
+  // of the variables that are the destinations, and to nothing else.
+  virtual std::vector<Value> sum_for_updates(const std::vector<ReducePair>& pairs) {
+    return batch_reduce_to(ReduceOp::sum, pairs);
+  }
+  virtual ReductionInFlight begin_sum_for_updates(const std::vector<ReducePair>& pairs) {
+    return begin_batch_reduce_to(ReduceOp::sum, pairs);
+  }
+
   // Copies the value to every destination. Returns numbers unchanged. Throws AssertionError for a list of destinations
   // or none.
   Value broadcast_to(const Value& value, const Destinations& destinations);

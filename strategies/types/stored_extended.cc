@@ -14,6 +14,13 @@
 namespace tandem {
 namespace {
 
+ReplicatedSpec spec_of(std::vector<Device*> devices, std::vector<DeviceId> in_sync) {
+  const bool spans_workers = in_sync.size() > devices.size();
+  return {.devices = std::move(devices),
+          .cross_device_ops = spans_workers ? "auto" : "reduction_to_one_device",
+          .group = std::move(in_sync)};
+}
+
 bool holds_numbers(const Value& value) {
   const Value& first = value.is_distributed() && !value.parts().empty() ? value.parts().front() : value;
   return first.is(ValueKind::number);
@@ -30,9 +37,8 @@ std::vector<Device*> local_parameter_device(Worker& worker, const std::vector<De
 }
 
 StoredExtended::StoredExtended(Worker& worker, std::vector<Device*> compute_devices,
-                               std::vector<Device*> parameter_devices)
-    : ReplicatedExtended(worker,
-                         {.devices = std::move(compute_devices), .cross_device_ops = "reduction_to_one_device"}),
+                               std::vector<Device*> parameter_devices, std::vector<DeviceId> in_sync)
+    : ReplicatedExtended(worker, spec_of(std::move(compute_devices), std::move(in_sync))),
       parameter_devices_(checked_devices(std::move(parameter_devices), "a strategy's parameters")),
       monitor_(worker.tasks().make_monitor()) {}
 
@@ -54,7 +60,7 @@ Tensor StoredExtended::new_tensor(const VariableSpec& spec, Device& device) cons
 
 std::shared_ptr<Variable> StoredExtended::make_variable(const VariableSpec& spec) {
   Device& device = spec.colocate_with ? *spec.colocate_with->devices().front() : place(spec);
-  return std::make_shared<StoredVariable>(strategy(), spec, store(spec, device), replicas_per_worker() > 1);
+  return std::make_shared<StoredVariable>(strategy(), spec, store(spec, device), aggregates());
 }
 
 // Combines the replicas' values on one device of the worker that computed them.

@@ -15,13 +15,17 @@ namespace tandem {
 // step with its replicas' combined values.
 class StoredExtended : public ReplicatedExtended {
  public:
-  StoredExtended(Worker& worker, std::vector<Device*> compute_devices, std::vector<Device*> parameter_devices);
+  // `in_sync`: the devices of all workers that are in step with this one, in replica order; empty: its own alone.
+  StoredExtended(Worker& worker, std::vector<Device*> compute_devices, std::vector<Device*> parameter_devices,
+                 std::vector<DeviceId> in_sync = {});
 
   const std::vector<Device*>& parameter_devices() const override { return parameter_devices_; }
   std::vector<Device*> non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) override;
   std::string cross_device_ops_name() const override { return "parameter_server"; }
   // Returns the staleness of this worker's updates or, under a coordinator, of all workers' updates.
   virtual Staleness staleness() const { return staleness_of(worker().index()); }
+  // Whether each worker updates the variables at its own pace.
+  virtual bool updates_asynchronously() const { return in_multi_worker_mode(); }
 
  protected:
   // Called after every update of a variable by this strategy.
@@ -45,6 +49,14 @@ class StoredExtended : public ReplicatedExtended {
   virtual int current_worker() const { return worker().index(); }
   // How many replicas of one worker use a variable.
   virtual std::size_t replicas_per_worker() const { return worker_devices().size(); }
+  // Whether a change of a variable in a replica context combines those of several replicas.
+  virtual bool aggregates() const { return replicas_per_worker() > 1; }
+
+  // Sends a tensor to a device, on the server's stream of this worker. await() waits for the copy.
+  Tensor sent(const Tensor& tensor, Device& device);
+  void await(const Tensor& tensor);
+  // Returns an argument of an update, on the device of the variable.
+  Value arrived(const Value& argument, Device& device);
 
  private:
   struct Arrival {
@@ -52,9 +64,6 @@ class StoredExtended : public ReplicatedExtended {
     Event event;
   };
   Value reduced_locally(ReduceOp op, const Value& value);
-  Tensor sent(const Tensor& tensor, Device& device);
-  Value arrived(const Value& argument, Device& device);
-  void await(const Tensor& tensor);
 
   std::vector<Device*> parameter_devices_;
   std::vector<Arrival> arrivals_;     // sent, and not waited for yet

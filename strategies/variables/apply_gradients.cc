@@ -98,7 +98,8 @@ std::vector<Value> summed(StrategyExtended& extended, const Given& given, const 
     }
   }
   if (pairs.empty()) return sums;
-  const std::vector<Value> reduced = extended.batch_reduce_to(ReduceOp::sum, pairs);
+  const std::vector<Value> reduced =
+      handling.before ? extended.batch_reduce_to(ReduceOp::sum, pairs) : extended.sum_for_updates(pairs);
   for (std::size_t i = 0; i < reduced.size(); ++i) sums[places[i]] = reduced[i];
   return sums;
 }

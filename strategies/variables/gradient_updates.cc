@@ -12,7 +12,7 @@ void GradientUpdates::begin(const Variables& variables, const std::vector<Tensor
       [&](Strategy& strategy, const Value::Parts& merged) {
         std::vector<ReducePair> pairs;
         for (std::size_t i = 0; i < variables.size(); ++i) pairs.emplace_back(merged.at(i), Destinations(variables[i]));
-        batches_.push_back({variables, strategy.extended().begin_batch_reduce_to(ReduceOp::sum, pairs)});
+        batches_.push_back({variables, strategy.extended().begin_sum_for_updates(pairs)});
         return Value();
       },
       Value::Parts(gradients.begin(), gradients.end()), {"the reduction of gradients", pointers_to(variables)});

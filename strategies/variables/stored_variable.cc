@@ -46,8 +46,13 @@ Tensor StoredVariable::snapshot_in(Tensor snapshot) {
   return snapshot;
 }
 
+void StoredVariable::await_updates() const {
+  if (stored_->before_read) stored_->before_read();
+}
+
 // The snapshot is taken in the order of the updates, but is sent while later updates run.
 Tensor StoredVariable::brought_to(Device& device) {
+  await_updates();
   Device& server = stored_->tensor().device();
   Tensor snapshot = server.allocate(dtype(), shape());
   Event taken;
@@ -89,6 +94,7 @@ Value StoredVariable::result_for_all(Device& device) {
 
 Tensor StoredVariable::component_value(int /*component*/) {
   if (where() == Where::update) return snapshot();  // apply() holds the monitor
+  await_updates();
   const std::lock_guard lock(*stored_->shared);
   return snapshot();
 }

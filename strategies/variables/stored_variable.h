@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,7 +29,8 @@ struct Staleness {
 // work that reads or changes it is issued, and guards `readers`.
 struct StoredTensor {
   std::shared_ptr<SharedTensor> shared{};
-  std::string shared_name{};  // by which other workers find it; "": they do not
+  std::string shared_name{};            // by which other workers find it; "": they do not
+  std::function<void()> before_read{};  // blocks until this worker may read it; empty: it may at any time
 
   struct Reader {
     std::int64_t version_read = 0, own_updates_since = 0;
@@ -65,6 +67,7 @@ class StoredVariable final : public Variable {
 
  private:
   void check_aggregation() const;
+  void await_updates() const;
   Tensor snapshot();
   Tensor snapshot_in(Tensor snapshot);
   Tensor brought_to(Device& device);

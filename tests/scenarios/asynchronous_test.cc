@@ -24,7 +24,8 @@ Scenario layers(const std::string& strategy) {
       "strategy: {name: " +
           strategy +
           "}\nengine: {name: sim}\n"
-          "topology: {cluster: {node: hgx-h100, workers: 6}}\n"
+          "topology: {cluster: {node: hgx-h100, workers: 6, overrides: {network: {remote_call: 0s, "
+          "remote_call_bandwidth: 0B/s}}}}\n"
           "devices: {workers: 4, per_worker: 1}\nsteps: 24\nwarmup_steps: 4\n",
       "test.yaml");
 }
@@ -79,6 +80,7 @@ using Slow = std::shared_ptr<const Topology> (*)(const Topology& base, double fa
 
 class SlowWorker : public testing::TestWithParam<std::pair<Slow, double>> {};
 
+// The server's calls, for which workers wait for each other, cost nothing here.
 TEST_P(SlowWorker, SlowsNobodyElseWithAParameterServer) {
   const auto [slow, factor] = GetParam();
   const Scenario scenario = layers("parameter_server");

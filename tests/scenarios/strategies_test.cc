@@ -48,6 +48,13 @@ INSTANTIATE_TEST_SUITE_P(
         InStep{"two_of_one", "strategy: {name: multi_worker_mirrored}\ndevices: {workers: 2, per_worker: 1}\n", 2, 2},
         InStep{"three_with_chief",
                "strategy: {name: multi_worker_mirrored}\ndevices: {workers: 3, per_worker: 1, chief: true}\n", 3, 3},
+        InStep{"synchronous_servers",
+               "strategy: {name: parameter_server, updates: sync}\ndevices: {workers: 2, per_worker: 2, ps: 2}\n", 4,
+               2},
+        InStep{"synchronous_server_of_three",
+               "strategy: {name: parameter_server, updates: sync, placement: by_size}\n"
+               "devices: {workers: 3, per_worker: 1, ps: 1, chief: true}\n",
+               3, 3},
         InStep{"local_servers", "strategy: {name: parameter_server}\ndevices: {per_worker: 2}\n", 2, 1},
         InStep{"local_server", "strategy: {name: parameter_server}\ndevices: {per_worker: 1, workers: 1}\n", 1, 1}),
     [](const auto& instance) { return std::string(instance.param.name); });

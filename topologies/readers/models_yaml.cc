@@ -217,8 +217,10 @@ void read_link_figures(const YamlReader& map, const FigureOrigin& origin, LinkMo
   read_figure(map.optional("latency"), Dimension::seconds, origin, true, model.latency_s);
   const YamlReader transport = map.optional("transport");
   const YamlReader hop_latency = map.optional("hop_latency"), advertised = map.optional("advertised_latency");
+  const YamlReader remote_call = map.optional("remote_call");
+  const YamlReader remote_rate = map.optional("remote_call_bandwidth");
   if (model.kind != LinkKind::network) {
-    for (const YamlReader& value : {transport, hop_latency, advertised}) {
+    for (const YamlReader& value : {transport, hop_latency, advertised, remote_call, remote_rate}) {
       if (value.present()) value.error("only links of kind network have one");
     }
     return;
@@ -226,6 +228,8 @@ void read_link_figures(const YamlReader& map, const FigureOrigin& origin, LinkMo
   if (transport) set_transport(read_transport(transport), model);
   read_figure(hop_latency, Dimension::seconds, origin, true, model.hop_latency_s);
   read_figure(advertised, Dimension::seconds, origin, true, model.advertised_latency_s);
+  read_figure(remote_call, Dimension::seconds, origin, true, model.remote_call_s);
+  read_figure(remote_rate, Dimension::bytes_per_second, origin, true, model.remote_call_bytes_per_s);
 }
 
 std::string read_transport(const YamlReader& value) {

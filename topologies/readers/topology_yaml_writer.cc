@@ -153,6 +153,12 @@ class Writer {
     if (!is_unknown(figure)) line("    {}: {}", key, written(figure, dimension));
   }
 
+  // Writes a figure unless it is the one that links have anyway.
+  void stated(const char* key, const Figure& figure, const Figure& usual, Dimension dimension) {
+    const bool is_usual = figure.value == usual.value && figure.source == usual.source;
+    if (!is_usual) line("    {}: {}", key, written(figure, dimension));
+  }
+
   void write_device(const DeviceModel& model, const std::string& id) {
     line("  {}:", in_quotes(id));
     line("    name: {}", in_quotes(model.name));
@@ -240,6 +246,10 @@ class Writer {
     if (!model.transport.empty()) line("    transport: {}", model.transport);
     figure("hop_latency", model.hop_latency_s, Dimension::seconds);
     figure("advertised_latency", model.advertised_latency_s, Dimension::seconds);
+    if (model.kind != LinkKind::network) return;
+    stated("remote_call", model.remote_call_s, usual_remote_call_s(), Dimension::seconds);
+    stated("remote_call_bandwidth", model.remote_call_bytes_per_s, usual_remote_call_bytes_per_s(),
+           Dimension::bytes_per_second);
   }
 
   void write_node(const Node& node) {

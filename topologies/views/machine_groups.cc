@@ -48,7 +48,7 @@ struct Machine {
 Figures figures_of(const LinkModel& model, Direction direction) {
   return {fmt::format("{} {} {}", name_of(model.kind), static_cast<int>(direction), model.transport),
           {model.bandwidth_bytes_per_s.value, model.latency_s.value, model.hop_latency_s.value,
-           model.advertised_latency_s.value}};
+           model.advertised_latency_s.value, model.remote_call_s.value, model.remote_call_bytes_per_s.value}};
 }
 
 Figures figures_of(const DeviceModel& device) {

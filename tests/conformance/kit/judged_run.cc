@@ -96,7 +96,7 @@ void run_strategy(const StrategyUnderTest& tested, const World& world,
   }
   open_engine(world.engine, std::move(options))->run([&](Worker& worker) {
     if (worker.job() == "ps") return;
-    const std::unique_ptr<Strategy> strategy = make_strategy(tested.traits.name, worker);
+    const std::unique_ptr<Strategy> strategy = make_strategy(tested.traits.name, worker, tested.traits.options);
     program(worker, *strategy);
   });
 }

@@ -13,6 +13,11 @@ const StrategyTraits kOneDevice{.name = "one_device", .max_replicas = 1};
 const StrategyTraits kMultiWorker{.name = "multi_worker_mirrored", .spans_workers = true};
 const StrategyTraits kCentral{.name = "central_storage", .replicates_variables = false};
 const StrategyTraits kServer{.name = "parameter_server", .replicates_variables = false, .uses_servers = true};
+const StrategyTraits kSynchronousServer{.name = "parameter_server",
+                                        .replicates_variables = false,
+                                        .spans_workers = true,
+                                        .uses_servers = true,
+                                        .options = {.updates = VariableUpdates::synchronous}};
 
 INSTANTIATE_TEST_SUITE_P(Mirrored, StrategyConformance, testing::ValuesIn(in_every_world(kMirrored)),
                          StrategyConformance::name);
@@ -23,6 +28,8 @@ INSTANTIATE_TEST_SUITE_P(MultiWorker, StrategyConformance, testing::ValuesIn(in_
 INSTANTIATE_TEST_SUITE_P(Central, StrategyConformance, testing::ValuesIn(in_every_world(kCentral)),
                          StrategyConformance::name);
 INSTANTIATE_TEST_SUITE_P(Server, StrategyConformance, testing::ValuesIn(in_every_world(kServer)),
+                         StrategyConformance::name);
+INSTANTIATE_TEST_SUITE_P(SynchronousServer, StrategyConformance, testing::ValuesIn(in_every_world(kSynchronousServer)),
                          StrategyConformance::name);
 INSTANTIATE_TEST_SUITE_P(All, StrategyAtScale, testing::Values(kMirrored, kOneDevice, kMultiWorker, kCentral, kServer),
                          StrategyAtScale::name);

@@ -30,6 +30,7 @@ struct StrategyTraits {
   int max_replicas = 4;              // OneDevice: 1
   bool spans_workers = false;        // replicas of several workers are in step, as many on each
   bool uses_servers = false;         // keeps variables on the tasks of the job "ps"
+  StrategyOptions options{};         // it is made with
 };
 
 struct StrategyUnderTest {
