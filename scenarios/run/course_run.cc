@@ -21,15 +21,20 @@ namespace {
 constexpr int kSampleSteps = 8;           // after the warm-up, of each state
 constexpr int kMostStepsOneByOne = 2000;  // of a job with faults, in a simulation
 
+// Whether workers need none of the others in a step.
+bool may_go_on_without(const Scenario& scenario) {
+  return parameter_servers(scenario) > 0 && scenario.strategy.updates == VariableUpdates::asynchronous;
+}
+
 RecoveryPolicy policy_of(const Scenario& scenario) {
   if (scenario.faults->recovery.policy) return *scenario.faults->recovery.policy;
-  if (parameter_servers(scenario) > 0) return RecoveryPolicy::continue_;
+  if (may_go_on_without(scenario)) return RecoveryPolicy::continue_;
   return training_workers(scenario) > 1 ? RecoveryPolicy::restart_all : RecoveryPolicy::end;
 }
 
 // Refuses what a strategy cannot do.
 void check_policy(const Scenario& scenario, RecoveryPolicy policy) {
-  if (policy != RecoveryPolicy::continue_ || parameter_servers(scenario) > 0) return;
+  if (policy != RecoveryPolicy::continue_ || may_go_on_without(scenario)) return;
   throw InputError({scenario.problem_at(
       "recovery.policy",
       fmt::format("workers of strategy '{}' do not go on without one that is lost; restart_all, wait, "
@@ -169,7 +174,7 @@ RunResult run_course(const Scenario& scenario, const RunScenario& run) {
   const CourseJob job{.steps = static_cast<double>(scenario.steps),
                       .workers = training_workers(scenario),
                       .policy = policy,
-                      .repeats_functions = parameter_servers(scenario) > 0,
+                      .repeats_functions = may_go_on_without(scenario),
                       .step_s = std::ref(times)};
   result.report.course = whole_course(job, *scenario.faults);
   result.report.faults = fault_texts(*scenario.faults);
