@@ -59,6 +59,8 @@ class Worker {
 
   // Whether a worker is lost while the run goes on, and not back: see LostWorker.
   virtual bool is_lost(int /*worker*/) const { return false; }
+  // How often it was lost so far.
+  virtual int losses(int /*worker*/) const { return 0; }
   // Notifies the monitor, from now on, whenever a worker is lost or comes back.
   virtual void watch_workers(std::shared_ptr<Monitor> /*monitor*/) {}
 

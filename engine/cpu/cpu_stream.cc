@@ -38,7 +38,7 @@ void CpuStream::hold_back(Nanoseconds start, double factor) const {
   factor *= 1 + slow_down();
   if (factor == 1) return;
   const Nanoseconds end = start + static_cast<Nanoseconds>(static_cast<double>(context_.now() - start) * factor);
-  while (context_.now() < end) {
+  while (context_.now() < end && !context_.control.is_stopped()) {
   }
 }
 

@@ -31,6 +31,11 @@ double lognormal(double variation, std::uint64_t seed, std::uint64_t stream, std
 
 }  // namespace
 
+FaultClock::FaultClock(const Faults& faults, Simulation& simulation, Calls calls)
+    : faults_(faults), simulation_(simulation), calls_(std::move(calls)), dates_(dates_of(faults)) {
+  for (const SlowDevices& slow : faults.slow_devices) slow_of_worker_[slow.worker].slow_devices.push_back(slow);
+}
+
 std::vector<double> FaultClock::dates_of(const Faults& faults) {
   std::vector<double> dates;
   const auto add = [&](double date_s) {
@@ -101,7 +106,10 @@ void FaultClock::lose(const LostWorker& lost) {
 
 double FaultClock::factor_of_op(const PlaceOfDevice& device, int step) {
   if (!has_begun_) return 1;
-  const double slowdown = slowdown_of(faults_, device.worker, device.device, seconds_since_begin(), step);
+  const auto slow = slow_of_worker_.find(device.worker);
+  const double slowdown = slow == slow_of_worker_.end()
+                              ? 1
+                              : slowdown_of(slow->second, device.worker, device.device, seconds_since_begin(), step);
   return slowdown * next_factor(Jitter::On::compute, device.index);
 }
 

@@ -32,8 +32,7 @@ class FaultClock {
     std::function<void(const LostWorker&, bool is_lost)> lose;  // a worker, or (false) it is back
   };
   // The first two must outlive it.
-  FaultClock(const Faults& faults, Simulation& simulation, Calls calls)
-      : faults_(faults), simulation_(simulation), calls_(std::move(calls)), dates_(dates_of(faults)) {}
+  FaultClock(const Faults& faults, Simulation& simulation, Calls calls);
 
   // A worker begins a step. Usable from tasks.
   void begin_step(int worker, int step);
@@ -64,6 +63,7 @@ class FaultClock {
   Simulation& simulation_;
   const Calls calls_;
   const std::vector<double> dates_;  // since the beginning, in rising order, at which something changes
+  std::unordered_map<int, Faults> slow_of_worker_{};  // its slow devices
   std::size_t next_date_ = 0;
   bool has_begun_ = false;
   double begin_s_ = 0;

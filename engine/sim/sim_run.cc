@@ -163,6 +163,7 @@ void SimRun::set_lost(const LostWorker& lost, bool is_lost) {
   if (is_lost == this->is_lost(lost.worker)) return;
   if (is_lost) {
     lost_.emplace(lost.worker, lost);
+    ++losses_[lost.worker];
   } else {
     lost_.erase(lost.worker);
   }

@@ -75,6 +75,10 @@ class SimRun {
 
   // See Worker.
   bool is_lost(int worker) const { return !lost_.empty() && lost_.contains(worker); }
+  int losses(int worker) const {
+    const auto count = losses_.find(worker);
+    return count == losses_.end() ? 0 : count->second;
+  }
   void throw_if_lost(int worker) const {
     if (!lost_.empty()) throw_lost(worker);
   }
@@ -153,6 +157,7 @@ class SimRun {
   std::set<int> working_;  // the running workers whose programs neither have ended nor wait for the end of the job
   WaitList joined_;        // the tasks that wait for it
   mutable bool depends_on_fidelity_ = false;        // somebody has asked
+  std::map<int, int> losses_;                       // so far, by worker
   std::map<int, LostWorker> lost_;                  // by worker
   std::vector<std::shared_ptr<Monitor>> watchers_;  // of workers that are lost or come back
   bool has_begun_steps_ = false;

@@ -23,6 +23,7 @@ class SimWorker : public Worker, public SharedInProcess, public Tasks {
   std::shared_ptr<void> object(std::string_view name, const Factory& make) override;
   void await_end_of_job() override;
   bool is_lost(int worker) const override { return run_.is_lost(worker); }
+  int losses(int worker) const override { return run_.losses(worker); }
   void watch_workers(std::shared_ptr<Monitor> monitor) override { run_.watch_workers(std::move(monitor)); }
   const Capabilities& capabilities() const override { return run_.capabilities(); }
   std::span<Device* const> devices() const override { return devices_; }

@@ -93,6 +93,7 @@ void FaultInjector::set_lost(const LostWorker& lost, bool is_lost) {
     if (is_lost == lost_.contains(lost.worker)) return;
     if (is_lost) {
       lost_.emplace(lost.worker, &lost);
+      ++losses_[lost.worker];
     } else {
       lost_.erase(lost.worker);
     }
@@ -104,6 +105,12 @@ void FaultInjector::set_lost(const LostWorker& lost, bool is_lost) {
 bool FaultInjector::is_lost(int worker) const {
   const std::lock_guard lock(mutex_);
   return lost_.contains(worker);
+}
+
+int FaultInjector::losses(int worker) const {
+  const std::lock_guard lock(mutex_);
+  const auto count = losses_.find(worker);
+  return count == losses_.end() ? 0 : count->second;
 }
 
 void FaultInjector::throw_if_lost(int worker) const {

@@ -40,6 +40,7 @@ class FaultInjector {
 
   // See Worker.
   bool is_lost(int worker) const;
+  int losses(int worker) const;
   void throw_if_lost(int worker) const;  // with lost_worker_error()
   void watch(std::shared_ptr<ThreadMonitor> monitor);
 
@@ -57,13 +58,14 @@ class FaultInjector {
   const std::function<void()> kill_;
   std::atomic<Nanoseconds> begin_{kNotBegun};
 
-  mutable std::mutex mutex_;  // guards the next five
+  mutable std::mutex mutex_;  // guards the next six
   std::condition_variable changed_;
   struct Change {
     const LostWorker* lost = nullptr;
     bool is_lost = true;
   };
   std::multimap<Clock::time_point, Change> changes_;
+  std::map<int, int> losses_;              // so far, by worker
   std::map<int, const LostWorker*> lost_;  // by worker
   std::vector<std::shared_ptr<ThreadMonitor>> watchers_;
   bool ends_ = false;

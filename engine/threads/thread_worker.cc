@@ -98,6 +98,11 @@ bool ThreadWorker::is_lost(int worker) const {
   return faults && faults->is_lost(worker);
 }
 
+int ThreadWorker::losses(int worker) const {
+  const auto& faults = run_.context().faults;
+  return faults ? faults->losses(worker) : 0;
+}
+
 void ThreadWorker::watch_workers(std::shared_ptr<Monitor> monitor) {
   if (const auto& faults = run_.context().faults) faults->watch(std::static_pointer_cast<ThreadMonitor>(monitor));
 }

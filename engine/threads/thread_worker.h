@@ -30,6 +30,7 @@ class ThreadWorker final : public Worker, public SharedInProcess, public Tasks {
   std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) override;
   void await_end_of_job() override;
   bool is_lost(int worker) const override;
+  int losses(int worker) const override;
   void watch_workers(std::shared_ptr<Monitor> monitor) override;
   const Capabilities& capabilities() const override;
   std::span<Device* const> devices() const override { return devices_; }

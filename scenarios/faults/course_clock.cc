@@ -22,12 +22,14 @@ void CourseClock::pass(CourseState state, double end_s) {
     parts_.push_back({.state = state, .from_s = now_s_, .to_s = end_s});
   }
   now_s_ = end_s;
+  commit_due();
 }
 
 void CourseClock::train(double end_s, double useful_s) {
   if (end_s <= now_s_) return;
   parts_.push_back({.state = CourseState::training, .from_s = now_s_, .to_s = end_s, .useful_s = useful_s});
   now_s_ = end_s;
+  commit_due();
 }
 
 void CourseClock::commit() {

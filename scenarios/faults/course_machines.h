@@ -15,7 +15,7 @@ class CourseMachines {
   // `come_by_name`: there is no other machine than those that node_comes() names.
   CourseMachines(int workers, int spares, bool uses_free_ones, bool come_by_name);
 
-  int lost() const;  // places without a machine
+  int lost() const { return lost_; }  // places without a machine
   bool is_up(int worker) const { return places_[static_cast<std::size_t>(worker)].is_up; }
 
   // Each returns whether a place of the job has lost its machine, or has one again.
@@ -33,8 +33,11 @@ class CourseMachines {
     std::string node{};  // of a trace, that has it
   };
   Place* place_of(const std::string& node);
+  bool take(Place& place);                           // its machine; returns whether it had one
+  bool give(Place& place, const std::string& node);  // returns whether it had none
 
   std::vector<Place> places_;
+  int lost_ = 0;
   int spares_;
   const bool uses_free_ones_, come_by_name_;
   std::set<std::string> free_nodes_;

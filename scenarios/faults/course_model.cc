@@ -66,6 +66,7 @@ class Course {
     return job_.policy == RecoveryPolicy::continue_ || job_.policy == RecoveryPolicy::elastic;
   }
   bool must_wait() {
+    if (!servers_lost_.empty()) return true;
     const int lost = machines_.lost();
     if (lost == 0) return false;
     return !goes_on_without() || lost == job_.workers || !std::isfinite(step_s(state()));
@@ -77,9 +78,15 @@ class Course {
       const SlowFault& slow = faults_.slow[i];
       const double step = std::floor(done_ + kWhole);
       const bool is_now = slow.when.first_step && *slow.when.first_step <= step && step <= slow.when.last_step;
-      if (is_now) state.slow.emplace(static_cast<int>(i), slow.target.task);
+      if (!is_now) continue;
+      const bool is_each = slow.target.which == FaultTarget::Which::each;
+      const int first = is_each ? 0 : slow.target.task, end = is_each ? job_.workers : first + 1;
+      for (int worker = first; worker < end; ++worker) state.slow.emplace(static_cast<int>(i), worker);
     }
-    std::erase_if(state.slow, [&](const auto& one) { return !machines_.is_up(one.second); });
+    std::erase_if(state.slow, [&](const auto& one) {
+      const bool is_link = !faults_.slow[static_cast<std::size_t>(one.first)].target.links.empty();
+      return !is_link && !machines_.is_up(one.second);
+    });
     return state;
   }
 
@@ -109,6 +116,9 @@ class Course {
       case ClusterEvent::Kind::back:
         if (machines_.come_back(event.worker)) note_return();
         break;
+      case ClusterEvent::Kind::server_back:
+        servers_lost_.erase(event.worker);
+        break;
       case ClusterEvent::Kind::node_comes:
         if (machines_.node_comes(event.node)) note_return();
         break;
@@ -120,14 +130,16 @@ class Course {
 
   void lose(int worker, int fault) {
     const FailFault& fail = faults_.fail[static_cast<std::size_t>(fault)];
-    const double back_s = clock_.now_s() + fail.back_after_s.value_or(0) + rejoin_s();
-    if (fail.target.job == "ps") {
-      is_server_lost_ = true;
-      return note_failure();
-    }
-    if (!machines_.lose(worker)) return;
+    const bool is_server = fail.target.job == "ps";
+    if (is_server ? !servers_lost_.insert(worker).second : !machines_.lose(worker)) return;
+    is_server_lost_ |= is_server;
     note_failure();
-    if (std::isfinite(back_s)) schedule_.add({.date_s = back_s, .kind = ClusterEvent::Kind::back, .worker = worker});
+    // Where spares take the place, a machine of which nothing is said is not repaired.
+    const double unstated_s = job_.policy == RecoveryPolicy::spare && !is_server ? kNever : 0;
+    const double after_s = fail.back_after_s.value_or(unstated_s) + (is_server ? 0 : rejoin_s());
+    if (!std::isfinite(after_s)) return;
+    const auto kind = is_server ? ClusterEvent::Kind::server_back : ClusterEvent::Kind::back;
+    schedule_.add({.date_s = clock_.now_s() + after_s, .kind = kind, .worker = worker});
   }
 
   // Where the others go on meanwhile, a worker that comes back restarts and loads by itself.
@@ -164,7 +176,7 @@ class Course {
   }
 
   void wait_for_event(const char* why_in_vain) {
-    if (schedule_.next_date_s() == kNever) {
+    if (schedule_.returns() == 0) {
       course_.ended = fmt::format("{} after {} of {} steps", why_in_vain, std::floor(done_ + kWhole), job_.steps);
       return;
     }
@@ -206,7 +218,6 @@ class Course {
     const double end_s = clock_.now_s() + steps * pace_s;
     if (end_s > until_s) {
       step_until(until_s, (until_s - clock_.now_s()) / pace_s);
-      clock_.commit_due();
       return;
     }
     step_until(end_s, steps);
@@ -215,6 +226,7 @@ class Course {
   }
 
   void step_until(double end_s, double steps) {
+    TANDEM_CHECK(steps >= 0, "a course that goes back");
     clock_.train(end_s, steps * undisturbed_s_);
     done_ += steps;
   }
@@ -260,7 +272,6 @@ class Course {
   }
 
   void roll_back() {
-    clock_.commit_due();
     if (!saves()) {
       clock_.commit();
       saved_ = done_;
@@ -273,21 +284,33 @@ class Course {
 
   // --- Recovery ---
 
+  // Whatever is lost meanwhile begins the recovery anew.
   void recover() {
-    failed_ = false;
-    const bool is_server = std::exchange(is_server_lost_, false);
-    if (job_.policy == RecoveryPolicy::end) {
-      course_.ended = fmt::format("a worker was lost after {} of {} steps, and nothing takes its place (policy: end)",
-                                  std::floor(done_ + kWhole), job_.steps);
-      return;
-    }
-    if (job_.policy == RecoveryPolicy::continue_ && !is_server) {
-      if (job_.repeats_functions) ++course_.updates_twice;
-      return;
-    }
-    if (job_.policy == RecoveryPolicy::wait && !is_server) return wait_for_worker();
-    roll_back();
-    restart(true);
+    bool restarts = false, loads = false;
+    do {
+      failed_ = false;
+      const bool is_server = std::exchange(is_server_lost_, false);
+      switch (job_.policy) {
+        case RecoveryPolicy::end:
+          course_.ended =
+              fmt::format("a worker was lost after {} of {} steps, and nothing takes its place (policy: end)",
+                          std::floor(done_ + kWhole), job_.steps);
+          return;
+        case RecoveryPolicy::continue_:
+          if (!is_server && job_.repeats_functions) ++course_.updates_twice;
+          restarts |= is_server;
+          break;
+        case RecoveryPolicy::wait:
+          restarts |= is_server;
+          loads = true;
+          break;
+        default:
+          restarts = true;
+      }
+      if (restarts) roll_back();
+      if (loads && !restarts) lose_step();
+      if (restarts || loads) go_through(true, restarts);
+    } while (failed_ && course_.ended.empty());
     grows_ = false;
   }
 
@@ -297,23 +320,25 @@ class Course {
     if (!spend(CourseState::checkpointing, checkpoint_time_s())) return;
     clock_.commit();
     saved_ = done_;
-    restart(false);
+    go_through(false, true);
   }
 
   // The others keep their state, and do the step again that was under way.
-  void wait_for_worker() {
+  void lose_step() {
     const double part = done_ - std::floor(done_ + kWhole);
-    if (part > kWhole) {
-      clock_.lose_last(part * undisturbed_s_);
-      course_.steps_lost += part;
-      done_ -= part;
-    }
-    do {
-      failed_ = false;
-      if (!spend(CourseState::detecting, recovery_.detection_s.value_or(0))) continue;
-      if (!await_workers()) continue;
-      spend(CourseState::loading, recovery_.checkpoint.load_s.value_or(0) + job_.extra_s);
-    } while (failed_ && course_.ended.empty());
+    if (part <= kWhole) return;
+    clock_.lose_last(part * undisturbed_s_);
+    course_.steps_lost += part;
+    done_ -= part;
+  }
+
+  // The phases of a recovery, until another worker is lost.
+  void go_through(bool detects, bool restarts) {
+    if (detects && !spend(CourseState::detecting, recovery_.detection_s.value_or(0))) return;
+    if (!await_workers()) return;
+    if (restarts && !spend(CourseState::restarting, restart_s())) return;
+    spend(CourseState::loading, recovery_.checkpoint.load_s.value_or(0) + (restarts ? 0 : job_.extra_s));
+    begin_interval();
   }
 
   // Takes spares, and waits until every place has a machine, where the job does not go on without. Returns false if
@@ -325,17 +350,6 @@ class Course {
       machines_.fill_places();
     }
     return !failed_ && course_.ended.empty();
-  }
-
-  void restart(bool detects) {
-    do {
-      failed_ = is_server_lost_ = false;
-      if (detects && !spend(CourseState::detecting, recovery_.detection_s.value_or(0))) continue;
-      if (!await_workers()) continue;
-      if (!spend(CourseState::restarting, restart_s())) continue;
-      spend(CourseState::loading, recovery_.checkpoint.load_s.value_or(0));
-    } while (failed_ && course_.ended.empty());
-    begin_interval();
   }
 
   JobCourse finish() {
@@ -367,6 +381,7 @@ class Course {
   std::multimap<int, int> triggers_;  // failures by the step before which they come
   std::set<double> step_edges_;       // before which something begins or ends to be slow
   std::set<std::pair<int, int>> slow_;
+  std::set<int> servers_lost_;
   CourseClock clock_;
   JobCourse course_;
   double undisturbed_s_ = 0;

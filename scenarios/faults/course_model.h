@@ -35,7 +35,7 @@ struct CourseJob {
 };
 
 // Returns the course of the job. Throws RunError for a job of which nothing is done in kMostFailures failures.
-inline constexpr std::int64_t kMostFailures = 2'000'000;
+inline constexpr std::int64_t kMostFailures = 300'000;
 JobCourse course_of(const CourseJob& job, const FaultSettings& faults);
 
 // The same, with what else a report says: courses whose failures were drawn again; what is not stated, and how long it

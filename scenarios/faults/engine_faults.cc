@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -27,6 +28,7 @@ class EngineFaults {
       if (fail.at_s) faults_.lost_workers.push_back({.worker = worker, .at_s = *fail.at_s});
       if (fail.step) faults_.lost_workers.push_back({.worker = worker, .step = fail.step});
     }
+    add_first_failure();
     return std::move(faults_);
   }
 
@@ -50,6 +52,20 @@ class EngineFaults {
         {.worker = worker, .device = slow.target.device, .factor = slow.factor, .when = when});
   }
 
+  // The run ends with the first worker that is lost at random.
+  void add_first_failure() {
+    FaultSettings random;
+    for (const FailFault& fail : settings_.fail) {
+      if (fail.mttf_s) random.fail.push_back(fail);
+    }
+    FaultSchedule schedule(random, job_.workers);
+    if (!std::isfinite(schedule.next_date_s())) return;
+    const ClusterEvent first = schedule.take();
+    FaultTarget target = random.fail[static_cast<std::size_t>(first.fault)].target;
+    target.task = first.worker;
+    faults_.lost_workers.push_back({.worker = index_of(target), .at_s = first.date_s});
+  }
+
   void add_recurring() {
     FaultSettings recurring;
     for (const SlowFault& slow : settings_.slow) {
@@ -57,14 +73,19 @@ class EngineFaults {
     }
     FaultSchedule schedule(recurring, job_.workers);
     std::map<std::pair<int, int>, double> begun;
-    for (int periods = 0; periods < kMostPeriods && std::isfinite(schedule.next_date_s());) {
+    std::map<int, int> periods;  // by fault
+    const auto has_all = [&] {
+      return std::ranges::all_of(periods, [&](const auto& one) { return one.second >= kMostPeriods; }) &&
+             periods.size() == recurring.slow.size();
+    };
+    while (std::isfinite(schedule.next_date_s()) && !has_all()) {
       const ClusterEvent event = schedule.take();
       const std::pair key{event.fault, event.worker};
       if (event.kind == ClusterEvent::Kind::slow_begins) {
         begun[key] = event.date_s;
         continue;
       }
-      ++periods;
+      if (++periods[event.fault] > kMostPeriods) continue;
       const SlowFault& slow = recurring.slow[static_cast<std::size_t>(event.fault)];
       const FaultPeriod when{.from_s = begun[key], .to_s = event.date_s};
       if (!slow.target.links.empty()) {

@@ -11,7 +11,7 @@
 namespace tandem {
 
 // Returns what goes wrong during the steps of this job; null: nothing. Of what comes again and again, it has the first
-// kMostPeriods times.
+// kMostPeriods times of each; of workers that are lost at random, the first.
 inline constexpr int kMostPeriods = 1000;
 std::shared_ptr<const Faults> engine_faults(const Job& job);
 

@@ -7,6 +7,14 @@
 #include "topologies/base/portable_math.h"
 
 namespace tandem {
+namespace {
+
+bool brings_machine(const ClusterEvent& event) {
+  using Kind = ClusterEvent::Kind;
+  return event.kind == Kind::back || event.kind == Kind::server_back || event.kind == Kind::node_comes;
+}
+
+}  // namespace
 
 FaultSchedule::FaultSchedule(const FaultSettings& settings, int workers) : workers_(workers) {
   for (std::size_t i = 0; i < settings.slow.size(); ++i) {
@@ -83,6 +91,7 @@ double FaultSchedule::next_date_s() const {
 ClusterEvent FaultSchedule::take() {
   const Entry entry = entries_.top();
   entries_.pop();
+  returns_ -= brings_machine(entry.event) ? 1 : 0;
   if (entry.process < 0) return entry.event;
   const double duration_s = processes_[static_cast<std::size_t>(entry.process)].duration_s;
   if (duration_s > 0) {
@@ -96,6 +105,7 @@ ClusterEvent FaultSchedule::take() {
 }
 
 void FaultSchedule::add(ClusterEvent event) {
+  returns_ += brings_machine(event) ? 1 : 0;
   entries_.push({.event = std::move(event), .number = added_++});
 }
 

@@ -16,7 +16,7 @@
 namespace tandem {
 
 struct ClusterEvent {
-  enum class Kind : std::uint8_t { slow_begins, slow_ends, lost, back, node_comes, node_goes };
+  enum class Kind : std::uint8_t { slow_begins, slow_ends, lost, back, server_back, node_comes, node_goes };
   double date_s = 0;
   Kind kind = Kind::lost;
   int fault = -1;      // among FaultSettings::slow or ::fail
@@ -32,6 +32,8 @@ class FaultSchedule {
   double next_date_s() const;  // infinity where nothing more happens
   ClusterEvent take();         // the next event, of which there must be one
   void add(ClusterEvent event);
+  // How many of the events to come bring a machine.
+  int returns() const { return returns_; }
 
   // Failures that come at random: how many of them a job meets in a second, in the mean.
   double failure_rate() const { return failure_rate_; }
@@ -63,6 +65,7 @@ class FaultSchedule {
   std::vector<Process> processes_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries_;
   std::uint64_t added_ = 0;
+  int returns_ = 0;
   double failure_rate_ = 0;
 };
 

@@ -49,6 +49,7 @@ class FaultsReader {
     target.text = value.path().ends_with("ps") ? "ps:" : "worker:";
     if (value.is_scalar()) target.text += value.node()->text;
     const bool is_word = value.is_scalar() && (value.node()->text == "any" || value.node()->text == "each");
+    if (is_word && target.job == "ps") return value.error("expected the task of a parameter server, such as 0");
     if (is_word) {
       target.which = value.node()->text == "any" ? FaultTarget::Which::any : FaultTarget::Which::each;
       return;
@@ -73,8 +74,8 @@ class FaultsReader {
     if (!id) return value.error(fmt::format("expected a device such as worker:3/GPU:5, found '{}'", target.text));
     target.job = id->job == "localhost" || id->job == "chief" ? "worker" : id->job;
     target.task = id->task;
-    if (target.job != "worker" && target.job != "ps")
-      return value.error(fmt::format("unknown job '{}' (one of worker, ps)", id->job));
+    if (target.job == "ps") return value.error("a parameter server trains on no device; one that fails is `ps: 0`");
+    if (target.job != "worker") return value.error(fmt::format("unknown job '{}', expected worker", id->job));
     if (id->task < 0 || id->task >= tasks_of_job(target.job)) {
       return value.error(
           fmt::format("'{}' has the tasks 0 to {}, found {}", target.job, tasks_of_job(target.job) - 1, id->task));
@@ -195,7 +196,7 @@ class FaultsReader {
     FailFault fault{.target = read_target(map, true)};
     map.exactly_one_of({"at", "step", "mttf"});
     fault.at_s = read_optional_duration(map.optional("at"));
-    if (const YamlReader step = map.optional("step")) fault.step = step.integer(0, kMostStep);
+    if (const YamlReader step = map.optional("step")) fault.step = step.integer(0, scenario_.steps - 1);
     if (const YamlReader mttf = map.optional("mttf")) fault.mttf_s = read_duration(mttf, false);
     fault.seed = read_seed(map);
     if (const YamlReader back = map.optional("back_after")) {

@@ -130,17 +130,25 @@ class StepTimes {
     }
   }
 
-  // Where a slow one is beyond those that are left, the last of them is slow.
+  // Those that are left have the first numbers: a slow one beyond them has the last that is not slow already.
   std::shared_ptr<const FaultSettings> slow_all_the_time(const ClusterState& state, int workers) const {
     auto faults = std::make_shared<FaultSettings>();
     if (sample_.faults) faults->jitter = sample_.faults->jitter;
+    std::set<int> taken;
+    for (const auto& one : state.slow) taken.insert(one.second);
+    std::map<int, int> numbers;  // of slow workers
+    for (const auto& one : state.slow) {
+      int number = std::min(one.second, workers - 1);
+      while (one.second >= workers && number > 0 && taken.contains(number)) --number;
+      if (numbers.try_emplace(one.second, number).second) taken.insert(number);
+    }
     for (const auto& [index, worker] : state.slow) {
       SlowFault slow = scenario_.faults->slow[static_cast<std::size_t>(index)];
       slow.when = {};
       slow.again.reset();
       if (slow.target.links.empty()) {
         slow.target.which = FaultTarget::Which::one;
-        slow.target.task = std::min(worker, workers - 1);
+        slow.target.task = numbers.at(worker);
       }
       faults->slow.push_back(std::move(slow));
     }

@@ -12,6 +12,7 @@
 #include "scenarios/estimates/fitting_changes.h"
 #include "scenarios/estimates/size_check.h"
 #include "scenarios/faults/engine_faults.h"
+#include "scenarios/faults/fault_settings.h"
 #include "scenarios/import/traces/trace.h"
 #include "scenarios/job/job.h"
 #include "scenarios/job/launch.h"
@@ -271,7 +272,15 @@ void add_scaling(Report& report, const Job& job) {
 
 // A real engine makes faults happen only where that was asked for.
 void check_injection(const Scenario& scenario, const RunOptions& options) {
-  if (!scenario.faults || engine_info(scenario.engine.name).needs_topology || options.injects_faults) return;
+  if (!scenario.faults || engine_info(scenario.engine.name).needs_topology) return;
+  const FaultSettings& faults = *scenario.faults;
+  if (!faults.trace.empty()) {
+    throw InputError(
+        {scenario.problem_at("faults", fmt::format("engine '{}' is this machine, whose machines do not come and go",
+                                                   scenario.engine.name))});
+  }
+  const bool has_any = faults.loses_workers() || !faults.slow.empty() || !faults.jitter.empty();
+  if (!has_any || options.injects_faults) return;
   throw InputError({scenario.problem_at(
       "faults",
       fmt::format("engine '{}' is this machine, and makes them happen with --inject only", scenario.engine.name))});

@@ -101,25 +101,38 @@ void ClusterCoordinator::stop() {
 
 void ClusterCoordinator::run_functions(int worker) {
   const std::string reason = fmt::format("a function to run on worker {}", worker);
+  int losses = 0;  // after which the worker has got all that it needs
   for (;;) {
     std::shared_ptr<Closure> closure;
     {
       const std::lock_guard lock(*monitor_);
-      while (queue_.empty() && !is_stopped_) monitor_->wait(reason);
-      if (queue_.empty()) return;
-      closure = std::move(queue_.front());
-      queue_.pop_front();
-      ++running_;
-      monitor_->notify_all();  // there is a place in the queue
+      while (queue_.empty() && !is_stopped_ && losses_of(worker) == losses) monitor_->wait(reason);
+      if (losses_of(worker) == losses) {
+        if (queue_.empty()) return;
+        closure = std::move(queue_.front());
+        queue_.pop_front();
+        ++running_;
+        monitor_->notify_all();  // there is a place in the queue
+      }
     }
-    run(worker, closure);
-    if (is_lost(worker) && !await_return(worker)) return;
+    if (closure) {
+      run(worker, losses, closure);
+    } else if (const std::optional<int> known = await_return(worker)) {
+      losses = *known;
+    } else {
+      return;
+    }
   }
 }
 
 bool ClusterCoordinator::is_lost(int worker) const {
   const int index = strategy_.parameter_server_extended().devices_of_worker(worker).front()->worker();
   return strategy_.extended().worker().is_lost(index);
+}
+
+int ClusterCoordinator::losses_of(int worker) const {
+  const int index = strategy_.parameter_server_extended().devices_of_worker(worker).front()->worker();
+  return strategy_.extended().worker().losses(index);
 }
 
 bool ClusterCoordinator::is_any_server_lost() const {
@@ -131,40 +144,44 @@ bool ClusterCoordinator::is_any_server_lost() const {
   return false;
 }
 
-// Waits until the worker is back, and makes anew what it needs. Returns false if the coordinator ends before.
-bool ClusterCoordinator::await_return(int worker) {
-  std::vector<std::function<void(int worker)>> remakes;
-  do {
-    const std::string reason = fmt::format("worker {}, which is lost", worker);
+// Waits until the worker is back, and makes anew what it needs. Returns how often it was lost by then; nothing if the
+// coordinator ends before.
+std::optional<int> ClusterCoordinator::await_return(int worker) {
+  const std::string reason = fmt::format("worker {}, which is lost", worker);
+  for (;;) {
+    std::vector<std::function<void(int worker)>> remakes;
+    int losses = 0;
     {
       const std::lock_guard lock(*monitor_);
       while (is_lost(worker) && !is_stopped_) monitor_->wait(reason);
-      if (is_stopped_) return false;
+      if (is_stopped_) return std::nullopt;
       remakes = remakes_;
+      losses = losses_of(worker);
     }
     try {
       for (const auto& remake : remakes) remake(worker);
-    } catch (const UnavailableError&) {  // it is lost again
+      return losses;
+    } catch (const UnavailableError&) {
+      if (losses_of(worker) == losses) throw;
     }
-  } while (is_lost(worker));
-  return true;
+  }
 }
 
 // The caller holds the monitor.
-bool ClusterCoordinator::is_to_run_again(int worker, const std::exception_ptr& error) {
+bool ClusterCoordinator::is_to_run_again(int worker, int losses, const std::exception_ptr& error) {
   constexpr int kMostServersSeen = 3;
   if (!error || error_ || is_stopped_) return false;
   try {
     std::rethrow_exception(error);
   } catch (const UnavailableError&) {
-    if (is_lost(worker)) return true;
+    if (losses_of(worker) != losses) return true;
     return is_any_server_lost() && ++lost_servers_seen_ < kMostServersSeen;
   } catch (...) {
     return false;
   }
 }
 
-void ClusterCoordinator::run(int worker, const std::shared_ptr<Closure>& closure) {
+void ClusterCoordinator::run(int worker, int losses, const std::shared_ptr<Closure>& closure) {
   Value value;
   std::exception_ptr error;
   try {
@@ -174,7 +191,7 @@ void ClusterCoordinator::run(int worker, const std::shared_ptr<Closure>& closure
   }
   {
     const std::lock_guard lock(*monitor_);
-    if (is_to_run_again(worker, error)) {
+    if (is_to_run_again(worker, losses, error)) {
       --running_;
       queue_.push_back(closure);
       return monitor_->notify_all();

@@ -14,6 +14,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -91,11 +92,13 @@ class ClusterCoordinator {
   explicit ClusterCoordinator(ParameterServerStrategyV2& strategy);
   RemoteValue enqueue(std::function<Value(int worker)> function);
   void run_functions(int worker);
-  void run(int worker, const std::shared_ptr<Closure>& closure);
-  bool is_to_run_again(int worker, const std::exception_ptr& error);
-  bool is_lost(int worker) const;  // a worker, by its place among those of the strategy
+  void run(int worker, int losses, const std::shared_ptr<Closure>& closure);
+  bool is_to_run_again(int worker, int losses, const std::exception_ptr& error);
+  // Of a worker, by its place among those of the strategy: see Worker.
+  bool is_lost(int worker) const;
+  int losses_of(int worker) const;
   bool is_any_server_lost() const;
-  bool await_return(int worker);
+  std::optional<int> await_return(int worker);
   void stop();
   void throw_error();
 

@@ -310,6 +310,89 @@ TEST(CourseModel, ATraceCostsTheSumOverItsEvents) {
       << "e takes the place of b, f that of e, and then none is left";
 }
 
+// Failures go on at random, and no machine comes any more.
+TEST(CourseModel, WaitingInVainEndsTheJobWhateverElseHappens) {
+  FaultSettings faults = usual_recovery();
+  FailFault fail;
+  fail.target.which = FaultTarget::Which::any;
+  fail.mttf_s = 60;
+  fail.back_after_s = kNever;
+  faults.fail = {fail};
+  EXPECT_THAT(course_of(job_of_steps(1000), faults).ended, HasSubstr("no machine takes the place"));
+  faults.recovery.spares = 2;
+  const JobCourse spares = course_of(job_of_steps(1000, RecoveryPolicy::spare), faults);
+  EXPECT_THAT(spares.ended, HasSubstr("no machine takes the place"));
+  EXPECT_EQ(spares.failures, 3);
+  SlowFault slow;
+  slow.factor = 2;
+  slow.again = Recurrence{.mean_s = 30, .duration_s = 5};
+  faults.slow = {slow};
+  faults.fail = {failure_at(10, kNever)};
+  EXPECT_THAT(course_of(job_of_steps(1000), faults).ended, HasSubstr("no machine takes the place"));
+}
+
+// 10 steps until the checkpoint begins, which is written in 6 s; the failure comes in between, and the wait is long.
+TEST(CourseModel, ACheckpointIsWrittenWhileOthersWait) {
+  FaultSettings faults = usual_recovery();
+  faults.recovery.checkpoint = {.every_steps = 10, .time_s = 6, .overlapped = true, .load_s = 4};
+  faults.fail = {failure_at(23, 60)};
+  const JobCourse course = course_of(job_of_steps(20, RecoveryPolicy::wait), faults);
+  EXPECT_DOUBLE_EQ(course.steps_lost, 0.5);
+  EXPECT_DOUBLE_EQ(time_of(course, CourseState::training), 40);
+  EXPECT_DOUBLE_EQ(course.seconds, 40 + 1 + 60 + 4);
+  EXPECT_EQ(course.checkpoints, 1);
+}
+
+TEST(CourseModel, ALostMachineIsNoSpareUnlessItIsSaidToComeBack) {
+  FaultSettings faults = usual_recovery();
+  faults.fail = {failure_at(10, std::nullopt)};
+  EXPECT_THAT(course_of(job_of_steps(100, RecoveryPolicy::spare), faults).ended, HasSubstr("no machine"));
+  faults.recovery.spares = 1;
+  EXPECT_THAT(course_of(job_of_steps(100, RecoveryPolicy::spare), faults).ended, IsEmpty());
+}
+
+TEST(CourseModel, EachWorkerAndEachLinkIsSlowByItself) {
+  std::vector<ClusterState> states;
+  CourseJob job = job_of_steps(40, RecoveryPolicy::continue_);
+  job.step_s = [&](const ClusterState& state) {
+    states.push_back(state);
+    return 2.0;
+  };
+  FaultSettings faults;
+  SlowFault each, link;
+  each.factor = link.factor = 2;
+  each.target.which = FaultTarget::Which::each;
+  each.when = {.first_step = 10, .last_step = 11};
+  link.target.links = {3};
+  faults.slow = {each, link};
+  faults.fail = {failure_at(40, 10)};
+  course_of(job, faults);
+  const auto has = [&](const ClusterState& state) { return std::ranges::count(states, state) > 0; };
+  EXPECT_TRUE(has({.slow = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 0}}})) << "all four, and the link";
+  EXPECT_TRUE(has({.slow = {{1, 0}}, .lost_workers = 1})) << "the link stays slow without worker 0";
+}
+
+TEST(CourseModel, AServerStopsTheJobUntilItIsBack) {
+  FaultSettings faults = usual_recovery();
+  faults.fail = {failure_at(15, 30)};
+  faults.fail[0].target.job = "ps";
+  const JobCourse waits = course_of(job_of_steps(20, RecoveryPolicy::continue_), faults);
+  EXPECT_DOUBLE_EQ(time_of(waits, CourseState::waiting), 27);
+  EXPECT_DOUBLE_EQ(time_of(waits, CourseState::lost), 15);
+  EXPECT_EQ(waits.updates_twice, 0);
+  faults.fail[0].back_after_s = kNever;
+  EXPECT_THAT(course_of(job_of_steps(20, RecoveryPolicy::continue_), faults).ended, HasSubstr("no machine"));
+}
+
+TEST(CourseModel, StatedFailuresAndATraceAreOneCluster) {
+  FaultSettings faults = usual_recovery();
+  faults.fail = {failure_at(100, kNever)};
+  faults.trace = {{150, false, "x"}, {200, true, "y"}, {250, true, "z"}};
+  const JobCourse course = course_of(job_of_steps(400), faults);
+  EXPECT_EQ(course.failures, 2) << "x is one of the machines that are left";
+  EXPECT_THAT(course.ended, IsEmpty());
+}
+
 TEST(CourseModel, EqualSeedsGiveEqualCourses) {
   FaultSettings faults = usual_recovery();
   FailFault fail;

@@ -90,6 +90,8 @@ TEST(FaultsReader, SaysWhatIsWrong) {
   EXPECT_THAT(refused("faults:\n  - fail: {worker: 1}\n"), HasSubstr("at"));
   EXPECT_THAT(refused("faults:\n  - fail: {worker: any, at: 3s}\n"), HasSubstr("at random (mttf)"));
   EXPECT_THAT(refused("faults:\n  - fail: {ps: 0, at: 3s}\n"), HasSubstr("no task of 'ps'"));
+  EXPECT_THAT(refused("faults:\n  - fail: {worker: 1, step: 20}\n"), HasSubstr("must be from 0 to 19"));
+  EXPECT_THAT(refused("faults:\n  - slow: {device: \"ps:0/GPU:0\", factor: 2}\n"), HasSubstr("trains on no device"));
   EXPECT_THAT(refused("faults:\n  - explode: {}\n"), HasSubstr("slow, jitter, fail"));
   EXPECT_THAT(refused("faults:\n  - fail: {worker: 1, at: soon}\n"), HasSubstr("expected a time such as 30s"));
   EXPECT_THAT(refused("faults:\n  - trace: nowhere.csv\n"), HasSubstr("nowhere.csv"));
