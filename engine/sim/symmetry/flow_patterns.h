@@ -24,8 +24,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/sim/symmetry/faulty_parts.h"
 #include "engine/sim/network.h"
+#include "engine/sim/symmetry/faulty_parts.h"
 #include "engine/sim/symmetry/images.h"
 #include "engine/sim/symmetry/partition.h"
 #include "engine/sim/symmetry/worker_classes.h"
