@@ -11,6 +11,7 @@
 #include "engine/cpu/host_memory.h"
 #include "engine/cpu/processor.h"
 #include "engine/cpu/slow_down.h"
+#include "engine/faults/faults.h"
 #include "engine/kernels/gemm.h"
 #include "engine/mpi/clocks.h"
 #include "engine/mpi/gathered_records.h"
@@ -145,7 +146,16 @@ class MpiEngine final : public Engine {
     return timeline;
   }
 
+  // What other processes know of a worker that is lost for a while would have to be told them.
+  void check_losses() const {
+    if (ranks_.session == nullptr || !options_.faults) return;
+    for (const LostWorker& lost : options_.faults->lost_workers) {
+      if (!lost.ends_run) throw UsageError("engine 'mpi' loses a worker for a while in one process only");
+    }
+  }
+
   Timeline run_on(threads::Machine& machine, const Program& program) {
+    check_losses();
     threads::Run run(capabilities_, options_, memory_, machine);
     return ranks_.session == nullptr ? run.run(program) : run_on_all_ranks(run, program);
   }

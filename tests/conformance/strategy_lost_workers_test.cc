@@ -30,6 +30,9 @@ class LostWorkers : public ReachingOthers<InEveryWorld> {
   void SetUp() override {
     ReachingOthers<InEveryWorld>::SetUp();
     if (engine_info(GetParam().engine).faults == FaultSupport::none) GTEST_SKIP() << "this engine loses no workers";
+    if (!IsSkipped() && !open_world(GetParam(), 2, 1)->capabilities().shared_objects) {
+      GTEST_SKIP() << "several processes lose a worker for good";
+    }
   }
 
   // Runs the chief's program.

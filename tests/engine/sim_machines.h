@@ -37,7 +37,9 @@ inline DeviceModel device_model(std::string name, int cores, int copy_engines) {
 inline std::shared_ptr<const LinkModel> link_model(double bytes_per_s = kLinkBytesPerS,
                                                    double latency_s = kLinkLatencyS,
                                                    LinkKind kind = LinkKind::network) {
-  return std::make_shared<LinkModel>(LinkModel{kind, vendor(bytes_per_s), vendor(latency_s)});
+  LinkModel model{kind, vendor(bytes_per_s), vendor(latency_s)};
+  model.remote_call_s = model.remote_call_bytes_per_s = {};  // no servers' software
+  return std::make_shared<LinkModel>(std::move(model));
 }
 
 // `workers` machines of one CPU and one GPU. Every GPU and CPU hangs on a switch by a link of its own; of a GPU

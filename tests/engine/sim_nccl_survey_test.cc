@@ -109,7 +109,7 @@ TEST(Survey, FindsPcieWithAndWithoutPeers) {
   EXPECT_DOUBLE_EQ(peers.gpu_wire_gbs, 0.85 * 24);
   const Machine staged = surveyed(make_cluster("rtx2080ti-2gpu", 1), 2).machine;
   EXPECT_EQ(staged.intra, Intra::staged);
-  EXPECT_DOUBLE_EQ(staged.gpu_wire_gbs, 4.5);
+  EXPECT_DOUBLE_EQ(staged.gpu_wire_gbs, 3.6) << "a share of the link to the host's memory, which both take";
 }
 
 TEST(Survey, LooksForGpusNearNicsThroughPcieSwitches) {
@@ -147,7 +147,7 @@ TEST(Survey, KnowsWhatSoftwareTheNetworkHas) {
   EXPECT_DOUBLE_EQ(p4d.machine.hop_us, 75);
   EXPECT_DOUBLE_EQ(p4d.machine.advertised_us, 75);
   EXPECT_TRUE(p4d.machine.lacks_ll128);
-  EXPECT_FALSE(surveyed(make_cluster("gcp-a3-high", 2), 8).hop_is_known);
+  EXPECT_TRUE(surveyed(make_cluster("gcp-a3-high", 2), 8).hop_is_known);
   EXPECT_TRUE(surveyed(make_cluster("hgx-h100", 2, {.transport = "socket"}), 8).machine.lacks_ll128);
   EXPECT_FALSE(surveyed(make_cluster("hgx-h100", 2), 8).machine.lacks_ll128);
 }

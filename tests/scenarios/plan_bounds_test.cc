@@ -72,7 +72,7 @@ std::vector<BoundedJob> bounded_jobs() {
       {"MirroredPerceptron", perceptron, "name: mirrored", 0.3},
       {"PerceptronsOnTwoMachines", perceptron, "name: multi_worker_mirrored", 0.2, "", "", 2, 2},
       {"CentralPerceptron", perceptron, "name: central_storage", 0.01},
-      {"PerceptronOfServers", perceptron, "name: parameter_server", 0.01, ", ps: 1", "", 2, 2},
+      {"PerceptronOfServers", perceptron, "name: parameter_server", 0.005, ", ps: 1", "", 2, 2},
       {"ShardedPerceptron", perceptron, "name: fully_sharded", 0.05},
       {"TensorParallelPerceptron", perceptron, "name: tensor_parallel", 0.1},
       {"PerceptronInAPipeline", perceptron, "name: pipeline_parallel, micro_batches: 4", 0.1},
