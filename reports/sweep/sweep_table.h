@@ -49,7 +49,7 @@ struct SweptPoint {
   std::vector<ErrorInterval> expected_error{};  // of a prediction, by level; empty: not known
   std::string currency{};                       // of its costs; empty: its machines have no price
   std::optional<PointEstimate> estimate{};      // of points that have not run; empty: it is refused, or not known
-  // Of points whose job loses workers. The range: see JobCourse::least_goodput; both ends are the goodput where nothing
+  // Where a job loses workers. The range: see JobCourse::least_goodput; both ends are the goodput where nothing
   // is drawn.
   struct Course {
     double seconds = 0;  // of the whole job

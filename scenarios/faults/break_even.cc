@@ -65,7 +65,7 @@ std::optional<FaultSettings> drawn_again(const FaultSettings& faults, int times)
   return draws ? std::optional(std::move(again)) : std::nullopt;
 }
 
-// Of many failures chance makes little difference, and their courses take long.
+// With many failures chance makes little difference, and their courses take long.
 void add_redraws(const CourseJob& job, const FaultSettings& faults, JobCourse& course) {
   constexpr std::int64_t kManyFailures = 50'000;
   if (course.failures > kManyFailures) return;

@@ -94,7 +94,7 @@ class ClusterCoordinator {
   void run_functions(int worker);
   void run(int worker, int losses, const std::shared_ptr<Closure>& closure);
   bool is_to_run_again(int worker, int losses, const std::exception_ptr& error);
-  // Of a worker, by its place among those of the strategy: see Worker.
+  // A worker is meant by its place among those of the strategy: see Worker.
   bool is_lost(int worker) const;
   int losses_of(int worker) const;
   bool is_any_server_lost() const;

@@ -150,7 +150,7 @@ class PreemptionCheckpointHandler::Agreement {
   int begun_ = 0, last_call_ = 0;     // calls
   // Checkpoints so far: announced by this worker, asked about, agreed on, saved here, saved everywhere.
   int announced_ = 0, asked_ = 0, agreed_ = 0, saved_ = 0, all_saved_ = 0;
-  // Of the first worker.
+  // The first worker's.
   int rounds_ = 0, most_ = 0;
   std::size_t answers_ = 0, saves_ = 0;
   std::unique_ptr<BackgroundTask> listener_;  // the last member: it uses the others
