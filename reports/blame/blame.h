@@ -22,8 +22,8 @@ struct BlamedPart {
 struct Fix {
   std::string what{};
   double step_s = 0;
-  // The part of what the slowdown costs that is saved; above 1 or below 0 where the others are faster or slower than ideal
-  // ones, and 0 where there is no slowdown.
+  // The part of what the slowdown costs that is saved; above 1 or below 0 where the others are faster or slower than
+  // ideal ones, and 0 where there is no slowdown.
   double share = 0;
 };
 
@@ -50,7 +50,8 @@ struct Blame {
   std::vector<double> step_slowdowns{};              // in the order of `steps`
   std::vector<BlamedPart> by_type{};                 // the slowest first
   std::vector<BlamedPart> by_replica{}, by_stage{};  // in their order
-  // For each worker the lesser of the slowdowns of its replica and of its stage, which is taken for its own (section 4).
+  // For each worker the lesser of the slowdowns of its replica and of its stage, which is taken for its own (section
+  // 4).
   std::vector<double> by_worker{};
   int worst_worker = 0;
   std::vector<Fix> fixes{};        // of the worst worker, the slowest stage and the slowest type of op
