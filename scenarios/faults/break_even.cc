@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "scenarios/faults/course_model.h"
@@ -35,10 +34,11 @@ double goodput_with(CourseJob job, const FaultSettings& faults, double extra_s) 
 
 // Returns the most seconds for each restart with which so much of the time is useful; nothing where even 0 are too
 // many.
-std::optional<double> most_seconds(const CourseJob& job, const FaultSettings& faults, double goodput, double mttf_s) {
+std::optional<double> most_seconds(const CourseJob& job, const FaultSettings& faults, const JobCourse& course,
+                                   double goodput) {
   constexpr int kHalvings = 24;
-  double least_s = 0, most_s = mttf_s;
-  if (goodput_with(job, faults, 0) < goodput) return std::nullopt;
+  if (course.goodput() < goodput) return std::nullopt;
+  double least_s = 0, most_s = course.mttf_s;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle_s = (least_s + most_s) / 2;
     (goodput_with(job, faults, middle_s) >= goodput ? least_s : most_s) = middle_s;
@@ -82,21 +82,14 @@ void add_redraws(const CourseJob& job, const FaultSettings& faults, JobCourse& c
 }  // namespace
 
 JobCourse whole_course(const CourseJob& job, const FaultSettings& faults) {
-  std::map<ClusterState, double> known;
-  CourseJob asked_once = job;
-  asked_once.step_s = [&](const ClusterState& state) {
-    const auto [place, is_new] = known.try_emplace(state, 0.0);
-    if (is_new) place->second = job.step_s(state);
-    return place->second;
-  };
-  JobCourse course = course_of(asked_once, faults);
-  add_redraws(asked_once, faults, course);
+  JobCourse course = course_of(job, faults);
+  add_redraws(job, faults, course);
   if (course.failures == 0 || job.policy == RecoveryPolicy::end) return course;
   course.unknown = unknown_of(job, faults);
   const bool stops_all = job.policy != RecoveryPolicy::continue_;
   if (course.unknown.empty() || !stops_all || !course.ended.empty()) return course;
   for (const double goodput : {0.95, 0.9, 0.8}) {
-    const auto seconds = most_seconds(asked_once, faults, goodput, course.mttf_s);
+    const auto seconds = most_seconds(job, faults, course, goodput);
     if (seconds) course.break_even.push_back({.goodput = goodput, .seconds = *seconds});
   }
   return course;

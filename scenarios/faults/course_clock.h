@@ -25,7 +25,6 @@ class CourseClock {
   // Keeps the steps so far once this date has come, unless they are lost before or another date is set; then calls
   // `kept`.
   void commit_at(double date_s, std::function<void()> kept);
-  void commit_due();                                       // if that date has come; all of the above look after that
   double commit_date_s() const { return commit_date_s_; }  // kNever: none is set
   void lose();                                             // the steps that are not kept
   void lose_last(double useful_s);                         // so much of the last steps, which may be kept already
@@ -34,6 +33,7 @@ class CourseClock {
   void report(JobCourse& course) const;
 
  private:
+  void commit_due();  // if the date has come
   struct Part {
     CourseState state = CourseState::training;
     double from_s = 0, to_s = 0;

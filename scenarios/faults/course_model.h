@@ -30,7 +30,8 @@ struct CourseJob {
   RecoveryPolicy policy = RecoveryPolicy::restart_all;
   bool repeats_functions = false;  // another worker does again what a lost one had begun
   double extra_s = 0;              // more time for each restart
-  // The seconds of a step in this state; infinite or NaN: it cannot go on so. Called once for each state.
+  // The seconds of a step in this state; infinite or NaN: it cannot go on so. Each course calls it
+  // once for each state.
   std::function<double(const ClusterState&)> step_s{};
 };
 

@@ -9,6 +9,7 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/reading/sweep_settings.h"
+#include "scenarios/run/unused_fault_keys.h"
 #include "scenarios/run/unused_mesh_keys.h"
 #include "scenarios/run/unused_stack_keys.h"
 #include "strategies/strategies.h"
@@ -154,37 +155,6 @@ std::string why_epoch(const Run& run) {
   return run.report.price ? "" : "no machine has a price (`price` of a topology)";
 }
 
-// The samples that a course consists of have no faults left in them.
-bool loses_workers(const Scenario& scenario) {
-  const YamlNode* faults = scenario.document ? node_at(scenario.document->root(), "faults") : nullptr;
-  if (faults == nullptr) return false;
-  return std::ranges::any_of(faults->items, [](const YamlNode* fault) {
-    return node_at(*fault, "fail") != nullptr || node_at(*fault, "trace") != nullptr;
-  });
-}
-
-std::string why_recovery(const Run& run) {
-  if (!run.job.models_machine) return run.engine_text() + " ends with the worker that is lost";
-  return loses_workers(run.job.scenario) ? "" : "no worker is lost (faults)";
-}
-
-std::string why_checkpoint(const Run& run) {
-  if (!run.job.models_machine) return run.engine_text() + " writes none by itself";
-  const YamlNode& root = run.job.scenario.document->root();
-  return node_at(root, "recovery.checkpoint.every") != nullptr ? "" : "nothing says how often (checkpoint.every)";
-}
-
-std::string why_overlapped(const Run& run) {
-  if (const std::string why = why_checkpoint(run); !why.empty()) return why;
-  const YamlNode& root = run.job.scenario.document->root();
-  return node_at(root, "recovery.checkpoint.time") != nullptr ? ""
-                                                              : "nothing says how long one takes (checkpoint.time)";
-}
-
-std::string why_every(const Run& run) {
-  return run.job.models_machine ? "" : run.engine_text() + " writes none by itself";
-}
-
 std::string why_sweep(const Run& /*run*/) {
   return "only `tandem sweep` reads it";
 }
@@ -238,14 +208,14 @@ constexpr Rule kRules[] = {
     {"workload.overlap_products", why_overlap_products, true},
     {"workload.variables", why_variables, true},
     {"workload.epoch", why_epoch, true},
-    {"recovery.policy", why_recovery},
-    {"recovery.detection", why_recovery},
-    {"recovery.restart", why_recovery},
-    {"recovery.spares", why_recovery},
-    {"recovery.checkpoint.every", why_every},
-    {"recovery.checkpoint.time", why_checkpoint},
-    {"recovery.checkpoint.overlapped", why_overlapped},
-    {"recovery.checkpoint.load", why_recovery},
+    {"recovery.policy", [](const Run& run) { return why_recovery(run.job); }},
+    {"recovery.detection", [](const Run& run) { return why_recovery(run.job); }},
+    {"recovery.restart", [](const Run& run) { return why_recovery(run.job); }},
+    {"recovery.spares", [](const Run& run) { return why_recovery(run.job); }},
+    {"recovery.checkpoint.every", [](const Run& run) { return why_every(run.job); }},
+    {"recovery.checkpoint.time", [](const Run& run) { return why_checkpoint_time(run.job); }},
+    {"recovery.checkpoint.overlapped", [](const Run& run) { return why_overlapped(run.job); }},
+    {"recovery.checkpoint.load", [](const Run& run) { return why_recovery(run.job); }},
     {"sweep", why_sweep},
 };
 

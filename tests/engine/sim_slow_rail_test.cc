@@ -154,7 +154,7 @@ TEST(SlowRail, OtherRingsEndEarlier) {
 }
 
 // A GPU that comes late holds up what needs its data, not more: of the time since the last one came, as much is left
-// as with all at once or less, and never less than its own share of the bytes takes.
+// as where all arrive together or less, and never less than its own share of the bytes takes.
 TEST(SlowRail, WaitsForLateGpus) {
   for (const std::string& overrides : {std::string(), kSlowNics[0]}) {
     const EngineOptions options = rail_options(overrides, CollectiveFidelity::message);

@@ -1,57 +1,19 @@
-// The course of a job: what each second is spent on, by arithmetic that can be done by hand, and beside a model that
-// takes every step by itself.
+// The course of a job: what each second is spent on, by arithmetic that can be done by hand.
 #include "scenarios/faults/course_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <random>
+#include <vector>
 
-#include "scenarios/faults/course_clock.h"
+#include "tests/scenarios/faults/course_jobs.h"
 
 namespace tandem {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-double time_of(const JobCourse& course, CourseState state) {
-  return course.time_s[static_cast<std::size_t>(state)];
-}
-
-FailFault failure_at(double date_s, std::optional<double> back_after_s = 0, int worker = 0) {
-  FailFault fail;
-  fail.target.task = worker;
-  fail.at_s = date_s;
-  fail.back_after_s = back_after_s;
-  return fail;
-}
-
-// Steps of 2 s; checkpoints every 10 steps that take 1 s; detecting 3 s, restarting 5 s, loading 4 s.
-FaultSettings usual_recovery() {
-  FaultSettings faults;
-  faults.recovery.detection_s = 3;
-  faults.recovery.restart_s = 5;
-  faults.recovery.checkpoint = {.every_steps = 10, .time_s = 1, .load_s = 4};
-  return faults;
-}
-
-CourseJob job_of_steps(double steps, RecoveryPolicy policy = RecoveryPolicy::restart_all, int workers = 4) {
-  return {.steps = steps, .workers = workers, .policy = policy, .step_s = [workers](const ClusterState& state) {
-            double seconds = 2.0 * workers / (workers - state.lost_workers);
-            for (const auto& slow : state.slow) seconds *= slow.first >= 0 ? 1.5 : 1;
-            return seconds;
-          }};
-}
-
-void expect_times_add_up(const JobCourse& course) {
-  EXPECT_NEAR(std::accumulate(course.time_s.begin(), course.time_s.end(), 0.0), course.seconds, 1e-6 * course.seconds);
-  for (const auto& slice : course.slices) EXPECT_NEAR(std::accumulate(slice.begin(), slice.end(), 0.0), 1, 1e-6);
-}
 
 TEST(CourseModel, WithoutFailuresStepsFollowOneAnother) {
   const JobCourse course = course_of(job_of_steps(35), usual_recovery());
@@ -178,120 +140,6 @@ TEST(CourseModel, AFailureBeforeAStepComesOnce) {
   const JobCourse course = course_of(job_of_steps(20), faults);
   EXPECT_EQ(course.failures, 1);
   EXPECT_DOUBLE_EQ(course.steps_lost, 5);
-}
-
-// A model that takes every step by itself, for `restart_all` and failures at dates.
-double seconds_step_by_step(double steps, const FaultSettings& faults, double step_s) {
-  std::vector<double> failures;
-  for (const FailFault& fail : faults.fail) failures.push_back(*fail.at_s);
-  std::ranges::sort(failures);
-  std::size_t next = 0;
-  double now = 0, done = 0, saved = 0;
-  const RecoverySettings& recovery = faults.recovery;
-  const auto fails_until = [&](double end) { return next < failures.size() && failures[next] < end; };
-  const auto recover = [&] {
-    now = failures[next++];
-    done = saved;
-    for (bool again = true; again;) {
-      again = false;
-      for (const double phase : {*recovery.detection_s, *recovery.restart_s, *recovery.checkpoint.load_s}) {
-        if (fails_until(now + phase)) {
-          now = failures[next++];
-          again = true;
-          break;
-        }
-        now += phase;
-      }
-    }
-  };
-  while (done < steps) {
-    if (fails_until(now + step_s)) {
-      recover();
-      continue;
-    }
-    now += step_s;
-    ++done;
-    if (std::fmod(done, static_cast<double>(*recovery.checkpoint.every_steps)) != 0 || done == steps) continue;
-    if (fails_until(now + *recovery.checkpoint.time_s)) {
-      recover();
-      continue;
-    }
-    now += *recovery.checkpoint.time_s;
-    saved = done;
-  }
-  return now;
-}
-
-TEST(CourseModel, IsWhatTakingEveryStepGives) {
-  std::mt19937 random(11);
-  const auto draw = [&](int most) { return static_cast<double>(random() % static_cast<unsigned>(most)); };
-  for (int i = 0; i < 300; ++i) {
-    FaultSettings faults;
-    faults.recovery.detection_s = draw(9) / 2;
-    faults.recovery.restart_s = draw(40) / 4;
-    faults.recovery.checkpoint = {.every_steps = 1 + static_cast<int>(draw(60)), .time_s = draw(5), .load_s = draw(7)};
-    for (int n = static_cast<int>(draw(25)); n > 0; --n) faults.fail.push_back(failure_at(draw(4000) + 0.125));
-    const double steps = 1 + draw(2000);
-    const JobCourse course = course_of(job_of_steps(steps), faults);
-    EXPECT_NEAR(course.seconds, seconds_step_by_step(steps, faults, 2), 1e-6) << i;
-    expect_times_add_up(course);
-  }
-}
-
-TEST(CourseModel, TheBestIntervalIsYoungs) {
-  FaultSettings faults = usual_recovery();
-  FailFault fail;
-  fail.target.which = FaultTarget::Which::any;
-  fail.mttf_s = 20'000;
-  fail.back_after_s = 0;
-  faults.fail = {fail};
-  faults.recovery.checkpoint.time_s = 25;
-  double best_s = kNever;
-  int best = 0;
-  std::optional<double> youngs;
-  for (const int every : {62, 125, 250, 500, 1000, 2000, 4000}) {
-    faults.recovery.checkpoint.every_steps = every;
-    const JobCourse course = course_of(job_of_steps(50'000'000), faults);
-    if (course.seconds < best_s) {
-      best_s = course.seconds;
-      best = every;
-    }
-    youngs = course.best_interval_s;
-    EXPECT_GT(course.failures, 4000);
-  }
-  ASSERT_TRUE(youngs);
-  EXPECT_DOUBLE_EQ(*youngs, 1000) << "sqrt(2 x 20,000 x 25)";
-  EXPECT_EQ(best, 500) << "steps of 2 s";
-}
-
-TEST(CourseModel, AvailabilityAtTheBestIntervalIsThatOfTheFormula) {
-  FaultSettings faults;
-  FailFault fail;
-  fail.target.which = FaultTarget::Which::any;
-  fail.mttf_s = 20'000;
-  fail.back_after_s = 0;
-  faults.fail = {fail};
-  faults.recovery = {.detection_s = 0, .restart_s = 0, .checkpoint = {.every_steps = 500, .time_s = 25, .load_s = 0}};
-  const JobCourse course = course_of(job_of_steps(50'000'000), faults);
-  EXPECT_NEAR(course.goodput(), *course.best_availability, 0.003);
-}
-
-// 54 days on 16,384 GPUs with an interruption every 3.1 h (Llama 3): what may each take for a goodput of 0.9?
-TEST(CourseModel, BreakEvenOfLlama3) {
-  FaultSettings faults;
-  FailFault fail;
-  fail.target.which = FaultTarget::Which::any;
-  fail.mttf_s = 3.1 * 3600;
-  faults.fail = {fail};
-  CourseJob job = job_of_steps(54 * 86400.0 / 2, RecoveryPolicy::restart_all, 2048);
-  const JobCourse course = whole_course(job, faults);
-  EXPECT_NEAR(static_cast<double>(course.failures), 54 * 24 / 3.1, 60);
-  EXPECT_THAT(course.unknown, ElementsAre("detection", "restart", "checkpoint.load", "checkpoint.every", "back_after"));
-  ASSERT_EQ(course.break_even.size(), 3U);
-  EXPECT_DOUBLE_EQ(course.break_even[1].goodput, 0.9);
-  EXPECT_NEAR(course.break_even[1].seconds / 60, 19, 2.5);
-  job.extra_s = course.break_even[1].seconds;
-  EXPECT_NEAR(course_of(job, faults).goodput(), 0.9, 0.001);
 }
 
 // Each removal of a machine of the job costs what the policy says, and nothing else does.

@@ -1,0 +1,46 @@
+#include "scenarios/run/unused_fault_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/engine_info.h"
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem {
+namespace {
+
+// The samples that a course consists of have no faults left in them, but their document has.
+bool states(const Job& job, std::string_view key) {
+  return job.scenario.document && node_at(job.scenario.document->root(), key) != nullptr;
+}
+
+bool loses_workers(const Job& job) {
+  if (!states(job, "faults")) return false;
+  return std::ranges::any_of(node_at(job.scenario.document->root(), "faults")->items, [](const YamlNode* fault) {
+    return node_at(*fault, "fail") != nullptr || node_at(*fault, "trace") != nullptr;
+  });
+}
+
+}  // namespace
+
+std::string why_recovery(const Job& job) {
+  if (!job.models_machine) return fmt::format("engine '{}' ends with the worker that is lost", job.engine.name);
+  return loses_workers(job) ? "" : "no worker is lost (faults)";
+}
+
+std::string why_every(const Job& job) {
+  return job.models_machine ? "" : fmt::format("engine '{}' writes none by itself", job.engine.name);
+}
+
+std::string why_checkpoint_time(const Job& job) {
+  if (const std::string why = why_every(job); !why.empty()) return why;
+  return states(job, "recovery.checkpoint.every") ? "" : "nothing says how often (checkpoint.every)";
+}
+
+std::string why_overlapped(const Job& job) {
+  if (const std::string why = why_checkpoint_time(job); !why.empty()) return why;
+  return states(job, "recovery.checkpoint.time") ? "" : "nothing says how long one takes (checkpoint.time)";
+}
+
+}  // namespace tandem
