@@ -64,6 +64,18 @@ void check_traces(const RunFlags& flags, const Scenario& scenario) {
   for (int worker = 0; worker < workers; ++worker) check_writable(trace_file(flags.trace, worker));
 }
 
+// Adds what moves a simulation most: as asked for, or else figures that state a range, where that is cheap.
+void add_assumptions(RunResult& result, const Scenario& scenario, const RunFlags& flags) {
+  Report& report = result.report;
+  if (!flags.assumptions && !has_cheap_assumptions(scenario, result)) return;
+  const Phase phase("assumptions of " + scenario.name);
+  report.assumptions =
+      assumptions_of(scenario, result, flags.assumptions ? FigureRanges::of_catalog : FigureRanges::stated);
+  if (!flags.assumptions || !report.assumptions.empty()) return;
+  report.notes.emplace_back(report.deterministic ? "no assumed figure of the machine moves the step by 0.1 %"
+                                                 : "--assumptions has no effect: the run is measured");
+}
+
 int run(RunFlags flags) {
   // Before anything is read, so that a file that ranks cannot read is reported only once.
   join_processes(find_engine(flags.changes.engine));
@@ -89,14 +101,7 @@ int run(RunFlags flags) {
   }
   add_expectation(result.report, of_file, flags.changes, flags.run);
   write_traces(result.timeline, flags.trace);
-  if (flags.assumptions) {
-    const Phase phase("assumptions of " + scenario.name);
-    result.report.assumptions = assumptions_of(scenario, result);
-    if (result.report.assumptions.empty())
-      result.report.notes.emplace_back(result.report.deterministic
-                                           ? "no assumed figure of the machine moves the step by 0.1 %"
-                                           : "--assumptions has no effect: the run is measured");
-  }
+  add_assumptions(result, scenario, flags);
   const auto with_values = [&](nlohmann::ordered_json document) {
     if (const ScenarioValues values = scenario_values(of_file); !values.empty()) document[kScenarioValues] = values;
     return document;
@@ -162,7 +167,8 @@ void add_run(CLI::App& app, Action& action) {
                     "On a real engine: make the scenario's faults happen, which are else refused");
   command
       ->add_flag("--assumptions", flags->assumptions,
-                 "Of a simulation: which assumed figures of the machine move the step most, and by how much")
+                 "Of a simulation: which of all assumed figures of the machine move the step most, and by how "
+                 "much; without it, figures with a stated range, where that takes little time")
       ->excludes(command->get_option("--explore"));
   CLI::Option* details = command->add_flag(
       "--details", flags->details, "With --json: also what pictures need, so that `report` writes the same page");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenarios/estimates/assumed_figures.h"
 #include "scenarios/run/runner.h"
 
 namespace tandem {
@@ -12,6 +11,8 @@ namespace {
 Nanoseconds step_on(const Scenario& scenario, std::shared_ptr<const Topology> topology) {
   Scenario other = scenario;
   other.topology = std::move(topology);
+  other.expect = {};
+  other.engine.values = ValueMode::none;  // which times do not depend on
   const RunOptions options{.measures_scaling = false,
                            .is_quick = true,
                            .figures = Figures::of_steps,
@@ -20,7 +21,8 @@ Nanoseconds step_on(const Scenario& scenario, std::shared_ptr<const Topology> to
   return run_scenario(other, options).report.summary.step_time.mean;
 }
 
-constexpr double kLeastEffect = 0.001;  // what moves a step by less is not shown
+constexpr std::size_t kMostCheapRecords = 200'000;  // of a run that takes about a second
+constexpr double kLeastEffect = 0.001;              // what moves a step by less is not shown
 
 double effect_on(Nanoseconds step, const Assumption& one) {
   return static_cast<double>(std::max(std::abs(one.step_from - step), std::abs(one.step_to - step))) /
@@ -29,9 +31,16 @@ double effect_on(Nanoseconds step, const Assumption& one) {
 
 }  // namespace
 
-std::vector<Assumption> assumptions_of(const Scenario& scenario, const RunResult& result) {
+bool has_cheap_assumptions(const Scenario& scenario, const RunResult& result) {
+  return result.report.deterministic && scenario.faults == nullptr &&
+         result.timeline.records.size() <= kMostCheapRecords;
+}
+
+std::vector<Assumption> assumptions_of(const Scenario& scenario, const RunResult& result, FigureRanges ranges) {
   if (!result.report.deterministic || result.topology == nullptr) return {};
   const Topology& topology = *result.topology;
+  const std::vector<AssumedFigure> figures = assumed_figures(topology, result.timeline.consulted, ranges);
+  if (figures.empty()) return {};
   const Nanoseconds step = result.report.summary.step_time.mean, quick = step_on(scenario, result.topology);
   if (step <= 0 || quick <= 0) return {};
   // Quick simulations may differ a little from whole ones; what counts is by how much a figure changes them.
@@ -41,7 +50,7 @@ std::vector<Assumption> assumptions_of(const Scenario& scenario, const RunResult
         std::llround(static_cast<double>(step) * static_cast<double>(changed) / static_cast<double>(quick)));
   };
   std::vector<Assumption> all;
-  for (const AssumedFigure& one : assumed_figures(topology, result.timeline.consulted, FigureRanges::of_catalog)) {
+  for (const AssumedFigure& one : figures) {
     Assumption assumption{.figure = one.what,
                           .value = one.value,
                           .source = one.figure.source,

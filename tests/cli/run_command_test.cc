@@ -27,6 +27,22 @@ TEST_F(RunCommand, SaysWhichFileIsMissing) {
   EXPECT_EQ(tandem({"run", "."}).err, ".: is a folder; expected a scenario file\n");
 }
 
+// Figures with a stated range are varied without being asked for, others with --assumptions only.
+TEST_F(RunCommand, ShowsWhatFiguresWithAStatedRangeWouldChange) {
+  write("nodes.yaml",
+        "schema_version: 1\nname: nodes\nworkload: {kind: layers, model: resnet50, batch: 16, dtype: bf16}\n"
+        "strategy: {name: multi_worker_mirrored}\nengine: {name: sim}\n"
+        "topology: {cluster: {node: aws-p5, workers: 2}}\ndevices: {type: gpu, per_worker: 8}\nsteps: 2\n");
+  const Outcome outcome = tandem({"run", "nodes.yaml"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("moved most by.*\n  hop_latency of network efa +30.00 us"));
+  EXPECT_THAT(outcome.out, testing::Not(testing::ContainsRegex("\n  memory_latency of 'NVIDIA H100")));
+  EXPECT_THAT(tandem({"run", "nodes.yaml", "--assumptions"}).out, HasSubstr("\n  memory_latency of 'NVIDIA H100"));
+  EXPECT_THAT(tandem({"run", "nodes.yaml", "--set", "topology.cluster.node=hgx-h100"}).out,
+              testing::Not(HasSubstr("no assumed figure")))
+      << "nobody asked";
+}
+
 TEST_F(RunCommand, NamesEveryMistakeOfAScenarioOnALineOfItsOwn) {
   write("broken.yaml", "schema_version: 1\nworkload: {kind: mpl, batch: -1}\nsteps: 5\n");
   const Outcome outcome = tandem({"run", "broken.yaml"});

@@ -27,7 +27,7 @@ Scenario on_h100s(const std::string& workload = "model: resnet50, batch: 256") {
 TEST(Assumptions, AreThoseThatMoveTheStepMost) {
   const Scenario scenario = on_h100s();
   RunResult result = run_scenario(scenario);
-  const std::vector<Assumption> all = assumptions_of(scenario, result);
+  const std::vector<Assumption> all = assumptions_of(scenario, result, FigureRanges::of_catalog);
   ASSERT_FALSE(all.empty());
   ASSERT_LE(all.size(), kShownAssumptions);
   EXPECT_EQ(all[0].figure, "memory_latency of 'NVIDIA H100 SXM5 80 GB'") << "its step is bound by loads";
@@ -38,7 +38,7 @@ TEST(Assumptions, AreThoseThatMoveTheStepMost) {
   EXPECT_GT(all[0].step_to, step);
   const auto farthest = [step](const Assumption& one) { return std::max(step - one.step_from, one.step_to - step); };
   for (std::size_t i = 1; i < all.size(); ++i) EXPECT_GE(farthest(all[0]), farthest(all[i]));
-  EXPECT_EQ(assumptions_of(scenario, result), all) << "they are deterministic";
+  EXPECT_EQ(assumptions_of(scenario, result, FigureRanges::of_catalog), all) << "they are deterministic";
 
   result.report.assumptions = all;
   EXPECT_THAT(report_text(result.report), HasSubstr("moved most by"));
@@ -57,7 +57,7 @@ TEST(Assumptions, AreUsedAndNotMeasured) {
     return std::make_shared<const DeviceModel>(known);
   });
   scenario.topology = measured;
-  const std::vector<Assumption> all = assumptions_of(scenario, run_scenario(scenario));
+  const std::vector<Assumption> all = assumptions_of(scenario, run_scenario(scenario), FigureRanges::of_catalog);
   ASSERT_FALSE(all.empty());
   for (const Assumption& one : all) {
     EXPECT_THAT(one.figure, testing::Not(HasSubstr("memory_latency")));
@@ -71,7 +71,7 @@ TEST(Assumptions, HaveTheRangesThatTheirFilesState) {
       "workload: {kind: layers, model: resnet50, batch: 16, dtype: bf16}\nstrategy: {name: multi_worker_mirrored}\n"
       "engine: {name: sim}\ntopology: {cluster: {node: aws-p5, workers: 2}}\ndevices: {type: gpu, per_worker: 8}\n"
       "steps: 2\n");
-  const std::vector<Assumption> all = assumptions_of(scenario, run_scenario(scenario));
+  const std::vector<Assumption> all = assumptions_of(scenario, run_scenario(scenario), FigureRanges::of_catalog);
   const auto hop = std::ranges::find(all, "hop_latency of network efa", &Assumption::figure);
   ASSERT_NE(hop, all.end());
   EXPECT_EQ(hop->value, "30.00 us");
@@ -113,7 +113,7 @@ TEST(Assumptions, OfCollectivesAreThoseThatMoveTheirTimes) {
 TEST(Assumptions, OfAMeasuredRunAreNone) {
   const Scenario scenario = read_scenario(
       "workload: {kind: mlp, hidden: [8], batch: 8}\nstrategy: {name: one_device}\nengine: {name: cpu}\nsteps: 2\n");
-  EXPECT_THAT(assumptions_of(scenario, run_scenario(scenario)), testing::IsEmpty());
+  EXPECT_THAT(assumptions_of(scenario, run_scenario(scenario), FigureRanges::of_catalog), testing::IsEmpty());
 }
 
 }  // namespace
