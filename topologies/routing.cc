@@ -112,6 +112,10 @@ void Router::append(NodeIndex from, NodeIndex to, Route& route, std::uint64_t fl
   route.latency_s += latency_s;
 }
 
+bool Router::connects(NodeIndex from, NodeIndex to) const {
+  return from == to || impl_->search.find(from, to).has_value();
+}
+
 std::uint64_t Router::visited_count() const {
   return impl_->search.visited_count();
 }

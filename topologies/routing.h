@@ -38,6 +38,9 @@ class Router {
   // Returns the route of a flow, computed on demand. Throws tandem::Error naming both ends when there is no path.
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to, std::uint64_t flow = 0);
 
+  // Whether there is a path. Searches for it each time.
+  bool connects(NodeIndex from, NodeIndex to) const;
+
   // Appends the route of a flow to `route` without caching it, for very many routes. `route` must start with an
   // infinite bandwidth.
   void append(NodeIndex from, NodeIndex to, Route& route, std::uint64_t flow = 0);

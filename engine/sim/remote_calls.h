@@ -1,8 +1,9 @@
 // What servers take for remote calls. A copy that a worker issues on the stream of another machine's device is a call:
 // it asks that device's process, the server, to send data or to take them. A server handles its calls one after
 // another, each for LinkModel::remote_call_s: before it sends, and after it has taken the data. It sends the data of
-// one call at a time and takes those of another one meanwhile, both no faster than LinkModel::remote_call_bytes_per_s,
-// while the network moves them. Its devices' work goes on beside all this.
+// one call at a time and takes those of another one meanwhile, both at LinkModel::remote_call_bytes_per_s, while the
+// network moves them: a slower network may still have data of a call whose server has begun the next one. Its devices'
+// work goes on beside all this.
 //
 // Called in SimGrid's kernel only (see simulation.h).
 #pragma once

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 
 #include "reports/base/statistics.h"
 #include "reports/blame/clocks.h"
 #include "reports/blame/replay.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
 namespace {
@@ -104,10 +106,6 @@ std::vector<double> recorded_steps(const RecordedJob& job) {
   return last;
 }
 
-double quotient(double one, double other) {
-  return other > 0 ? one / other : 1;
-}
-
 class Blamer {
  public:
   explicit Blamer(const RecordedJob& job) : job_(job), what_if_(job) {
@@ -149,17 +147,33 @@ class Blamer {
     result_.recorded_s = mean_seconds(recorded_steps(job_));
     result_.replayed_s = mean_seconds(replayed);
     result_.ideal_s = mean_seconds(ideal_);
-    result_.slowdown = quotient(result_.replayed_s, result_.ideal_s);
-    result_.launch_slowdown = quotient(result_.recorded_s, result_.replayed_s);
+    check_step_times(replayed);
+    result_.slowdown = result_.replayed_s / result_.ideal_s;
+    result_.launch_slowdown = result_.recorded_s / result_.replayed_s;
     for (std::size_t step = 0; step < replayed.size(); ++step) {
-      result_.step_slowdowns.push_back(quotient(replayed[step], ideal_[step]));
+      result_.step_slowdowns.push_back(replayed[step] / ideal_[step]);
+    }
+  }
+
+  // Slowdowns are ratios of these.
+  void check_step_times(const std::vector<double>& replayed) const {
+    constexpr double kShortest_s = 1e-9, kLongest_s = 1e7;
+    const auto refuse = [this](const std::string& message) {
+      throw InputError({problem_at(job_.file, kBeginning, message)});
+    };
+    const double shortest = std::min(*std::ranges::min_element(ideal_), *std::ranges::min_element(replayed));
+    if (!(shortest >= kShortest_s)) {
+      refuse("a step of its ops would take no time, because most of them took none: nothing can be slower by a factor");
+    }
+    if (result_.recorded_s > kLongest_s) {
+      refuse(fmt::format("its steps take {:.4g} s: the times of its ranks do not belong together", result_.recorded_s));
     }
   }
 
   BlamedPart part(std::string name, const WhatIf::Chosen& chosen) const {
     const std::vector<double> times = what_if_.step_times_with_real(chosen);
-    BlamedPart part{.name = std::move(name), .slowdown = quotient(mean_seconds(times), result_.ideal_s)};
-    for (std::size_t step = 0; step < times.size(); ++step) part.by_step.push_back(quotient(times[step], ideal_[step]));
+    BlamedPart part{.name = std::move(name), .slowdown = mean_seconds(times) / result_.ideal_s};
+    for (std::size_t step = 0; step < times.size(); ++step) part.by_step.push_back(times[step] / ideal_[step]);
     return part;
   }
 

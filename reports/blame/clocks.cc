@@ -1,5 +1,7 @@
 #include "reports/blame/clocks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -113,19 +115,40 @@ double clock_difference(const RecordedJob& job, const Edge& edge, std::size_t st
   return bounds.nearest(agreed(std::move(of_kinds)));
 }
 
-// Returns how far each clock is ahead of the first one of those that exchanges join it to.
-std::vector<double> clocks_in(const RecordedJob& job, const std::vector<Edge>& edges, std::size_t step) {
+struct Clocks {
+  std::vector<double> ahead_s{};  // of the clock of its set's first worker
+  std::vector<int> set_of{};      // by worker: those that exchanges join to each other are a set
+  int sets = 0;
+
+  // How far clocks of a set are apart.
+  double apart_s() const {
+    std::vector<double> least(static_cast<std::size_t>(sets), 0), most = least;  // the first worker's is 0
+    for (std::size_t worker = 0; worker < ahead_s.size(); ++worker) {
+      const auto set = static_cast<std::size_t>(set_of[worker]);
+      least[set] = std::min(least[set], ahead_s[worker]);
+      most[set] = std::max(most[set], ahead_s[worker]);
+    }
+    double apart = 0;
+    for (std::size_t set = 0; set < least.size(); ++set) apart = std::max(apart, most[set] - least[set]);
+    return apart;
+  }
+};
+
+Clocks clocks_in(const RecordedJob& job, const std::vector<Edge>& edges, std::size_t step) {
   std::vector<std::vector<std::pair<int, double>>> next(job.workers.size());
   for (const Edge& edge : edges) {
     const double ahead = clock_difference(job, edge, step);
     next[static_cast<std::size_t>(edge.from)].emplace_back(edge.to, ahead);
     next[static_cast<std::size_t>(edge.to)].emplace_back(edge.from, -ahead);
   }
-  std::vector<double> clocks(job.workers.size(), kNotRecorded);
+  Clocks found{.ahead_s = std::vector<double>(job.workers.size(), kNotRecorded),
+               .set_of = std::vector<int>(job.workers.size(), 0)};
+  std::vector<double>& clocks = found.ahead_s;
   std::vector<int> reached;
   for (std::size_t first = 0; first < clocks.size(); ++first) {
     if (!std::isnan(clocks[first])) continue;
     clocks[first] = 0;
+    found.set_of[first] = found.sets;
     reached.assign(1, static_cast<int>(first));
     for (std::size_t i = 0; i < reached.size(); ++i) {
       const auto worker = static_cast<std::size_t>(reached[i]);
@@ -133,11 +156,27 @@ std::vector<double> clocks_in(const RecordedJob& job, const std::vector<Edge>& e
         double& clock = clocks[static_cast<std::size_t>(other)];
         if (!std::isnan(clock)) continue;
         clock = clocks[worker] + ahead;
+        found.set_of[static_cast<std::size_t>(other)] = found.sets;
         reached.push_back(other);
       }
     }
+    ++found.sets;
   }
-  return clocks;
+  return found;
+}
+
+// Nothing says how the clocks of workers that exchange nothing differ: all sets are taken to begin a step together.
+void begin_together(const RecordedJob& job, std::size_t step, Clocks& clocks) {
+  std::vector<double> begin(static_cast<std::size_t>(clocks.sets), std::numeric_limits<double>::infinity());
+  for (std::size_t op = 0; op < job.ops.size(); ++op) {
+    const auto worker = static_cast<std::size_t>(job.ops[op].worker);
+    double& first = begin[static_cast<std::size_t>(clocks.set_of[worker])];
+    first = std::fmin(first, job.start_s[job.at(op, step)] - clocks.ahead_s[worker]);
+  }
+  for (std::size_t worker = 0; worker < clocks.ahead_s.size(); ++worker) {
+    const double first = begin[static_cast<std::size_t>(clocks.set_of[worker])];
+    if (std::isfinite(first)) clocks.ahead_s[worker] += first;
+  }
 }
 
 }  // namespace
@@ -145,13 +184,21 @@ std::vector<double> clocks_in(const RecordedJob& job, const std::vector<Edge>& e
 double align_clocks(RecordedJob& job) {
   const std::vector<Edge> edges = spanning(edges_of(job), job.workers.size());
   double most = 0;
+  int sets = 1;
   for (std::size_t step = 0; step < job.steps.size(); ++step) {
-    const std::vector<double> clocks = clocks_in(job, edges, step);
-    const auto [earliest, latest] = std::minmax_element(clocks.begin(), clocks.end());
-    most = std::max(most, *latest - *earliest);
+    Clocks clocks = clocks_in(job, edges, step);
+    most = std::max(most, clocks.apart_s());
+    sets = clocks.sets;
+    if (sets > 1) begin_together(job, step, clocks);
     for (std::size_t op = 0; op < job.ops.size(); ++op) {
-      job.start_s[job.at(op, step)] -= clocks[static_cast<std::size_t>(job.ops[op].worker)];
+      job.start_s[job.at(op, step)] -= clocks.ahead_s[static_cast<std::size_t>(job.ops[op].worker)];
     }
+  }
+  if (sets > 1) {
+    job.notes.push_back(
+        fmt::format("{} sets of ranks exchange nothing with each other: their clocks are taken to agree "
+                    "at the beginning of each step",
+                    sets));
   }
   return most;
 }

@@ -145,8 +145,9 @@ class GraphMaker {
       if (has_peer(op(passes[i + first]), direction, is_send)) with_peer_[{stage, kind}].push_back(found[i]);
     }
     const std::vector<int>& peers = with_peer_[{stage, kind}];
+    const std::set<int> have_peers(peers.begin(), peers.end());
     for (const int one : all) {
-      if (std::find(peers.begin(), peers.end(), one) == peers.end()) graph_.pairs.push_back({one});
+      if (!have_peers.contains(one)) graph_.pairs.push_back({one});
     }
   }
 
@@ -170,27 +171,31 @@ class GraphMaker {
     }
   }
 
+  std::map<int, std::vector<int>> by_part(const std::vector<int>& passes) const {
+    std::map<int, std::vector<int>> parts;
+    for (const int pass : passes) parts[op(pass).part].push_back(pass);
+    return parts;
+  }
+
   void add_collectives(int stage) {
     chain(merged(stage, {Kind::params_all_gather, Kind::grads_reduce_scatter}));
     std::set<int> done;
     const std::vector<int> gathers = in_order(of(stage, Kind::params_all_gather));
+    const std::map<int, std::vector<int>> forward = by_part(of(stage, Kind::forward_compute));
     for (auto gather = gathers.rbegin(); gather != gathers.rend(); ++gather) {
       if (!done.insert(op(*gather).part).second) continue;
-      for (const int pass : of(stage, Kind::forward_compute)) {
-        if (op(pass).part != op(*gather).part) continue;
-        wait(pass, *gather);
-        break;
+      if (const auto passes = forward.find(op(*gather).part); passes != forward.end()) {
+        wait(passes->second.front(), *gather);
       }
     }
     if (!is_overlapped_) return;
     done.clear();
+    const std::map<int, std::vector<int>> backward = by_part(of(stage, Kind::backward_compute));
     for (const int scatter : in_order(of(stage, Kind::grads_reduce_scatter))) {
       if (!done.insert(op(scatter).part).second) continue;
-      std::vector<int> passes;
-      for (const int pass : of(stage, Kind::backward_compute)) {
-        if (op(pass).part == op(scatter).part) passes.push_back(pass);
+      if (const auto passes = backward.find(op(scatter).part); passes != backward.end()) {
+        wait(scatter, last_to_end(passes->second));
       }
-      if (!passes.empty()) wait(scatter, last_to_end(passes));
     }
   }
 

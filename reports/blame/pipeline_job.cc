@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -40,6 +41,8 @@ class PipelineJob {
     if (ops_.empty()) throw InputError({problem_at(file_, kBeginning, "has no ops")});
     find_workers();
     find_steps();
+    check_spans();
+    leave_out_broken_steps();
     std::vector<PipelineOp> ops = reference();
     check_unique(ops);
     graph_ = pipeline_graph(std::move(ops), stages_, file_);
@@ -104,10 +107,11 @@ class PipelineJob {
   }
 
   [[noreturn]] void refuse_missing_worker(int replica, int stage) const {
-    throw InputError({problem_at(file_, kBeginning,
-                                 fmt::format("has no op of DP rank {}, stage {}: expected each of {} DP ranks and {} "
-                                             "stages, because they wait for each other",
-                                             replica, stage, replicas_, stages_))});
+    throw InputError(
+        {problem_at(file_, kBeginning,
+                    fmt::format("has no op of DP rank {}, stage {}: expected ops of all workers (DP ranks 0 to {}, "
+                                "stages 0 to {}), because they wait for each other",
+                                replica, stage, replicas_ - 1, stages_ - 1))});
   }
 
   void find_steps() {
@@ -129,6 +133,37 @@ class PipelineJob {
     if (partial > 0)
       job_.notes.push_back(
           fmt::format("left out, because a worker has no op in them: {} of {} steps", partial, workers.size()));
+  }
+
+  // No step of a job takes so long: a time is missing, or another clock's.
+  void check_spans() const {
+    constexpr double kLongestStep_s = 1e6;
+    std::map<std::tuple<int, int, int>, const PipelineOp*> first;  // by step and worker, who has one clock
+    for (const PipelineOp& op : ops_) {
+      const auto [known, is_new] = first.try_emplace({op.step, op.replica, op.stage}, &op);
+      if (op.duration_s > kLongestStep_s) refuse(op, fmt::format("takes {:.4g} s: no op does", op.duration_s));
+      const double apart_s = std::abs(op.start_s - known->second->start_s);
+      if (apart_s <= kLongestStep_s) continue;
+      refuse(op, fmt::format("starts {:.4g} s apart from line {}, on the same worker in step {}: is a time missing?",
+                             apart_s, known->second->place.line, op.step));
+    }
+  }
+
+  // Steps of which most was not recorded would have to be filled in.
+  void leave_out_broken_steps() {
+    std::map<int, std::size_t> counts;
+    for (const PipelineOp& op : ops_) {
+      if (index_of_step_.contains(op.step)) ++counts[op.step];
+    }
+    std::size_t most = 0;
+    for (const auto& [step, count] : counts) most = std::max(most, count);
+    const std::size_t all = job_.steps.size();
+    std::erase_if(job_.steps, [&](int step) { return counts[step] * 2 < most; });
+    if (job_.steps.size() == all) return;
+    index_of_step_.clear();
+    for (std::size_t i = 0; i < job_.steps.size(); ++i) index_of_step_[job_.steps[i]] = i;
+    job_.notes.push_back(fmt::format("left out, because most of their ops were not recorded: {} of {} steps",
+                                     all - job_.steps.size(), all));
   }
 
   // Returns the ops of the replica and step which has most of them, the first such one: those that others lack were not

@@ -71,7 +71,7 @@ class ParameterServerStrategy final : public Strategy {
   explicit ParameterServerStrategy(ParameterServerOptions options = {});
   // Computes on `devices`, by default on all of the worker's. ValueError when `worker` is a ps task, which calls
   // Server::join() or just returns, for a resolver or a TF_CONFIG that contradicts the run, and for synchronous updates
-  // where workers compute on different numbers of devices.
+  // of several workers that do not all compute on as many devices, and on all of theirs.
   explicit ParameterServerStrategy(Worker& worker, std::vector<Device*> devices = {},
                                    ParameterServerOptions options = {});
   // Creates a variable in shards along axis 0, as the partitioner says; consecutive shards go to consecutive servers.

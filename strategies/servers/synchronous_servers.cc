@@ -13,19 +13,21 @@
 namespace tandem {
 namespace {
 
-// Returns the devices of all workers. Each computes on all of its own, and has as many as the others.
+bool computes(const WorkerSpec& spec) {
+  return spec.job != "ps" && spec.job != "evaluator";
+}
+
+// Returns the devices of all workers, of which each computes on all of its own, and has as many as the others; none
+// where there is one worker.
 std::vector<DeviceId> checked_devices_in_sync(Worker& worker, const std::vector<Device*>& devices) {
-  std::vector<DeviceId> in_sync = devices_in_sync(worker);
-  std::size_t workers = 0;
+  if (std::ranges::count_if(worker.cluster(), computes) < 2) return {};
   for (const WorkerSpec& spec : worker.cluster()) {
-    if (spec.job == "ps" || spec.job == "evaluator") continue;
-    ++workers;
-    if (spec.device_count == static_cast<int>(devices.size())) continue;
+    if (!computes(spec) || spec.device_count == static_cast<int>(devices.size())) continue;
     throw ValueError(fmt::format(
         "synchronous updates need workers that compute on as many devices each: {} {} has {}, {} {} uses {}", spec.job,
         spec.task, spec.device_count, worker.job(), worker.task(), devices.size()));
   }
-  return workers > 1 ? in_sync : std::vector<DeviceId>{};
+  return devices_in_sync(worker);
 }
 
 bool is_elsewhere(const std::vector<Device*>& devices, const Worker& worker) {

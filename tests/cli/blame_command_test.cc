@@ -36,6 +36,17 @@ TEST_F(BlameCommand, SaysWhoIsSlow) {
   EXPECT_THAT(all.out, AllOf(HasSubstr("step 1012"), Not(HasSubstr("--all"))));
 }
 
+TEST_F(BlameCommand, NamesStepsAsTheProfilerDid) {
+  std::vector<std::string> arguments{"blame", "--all"};
+  for (const char* rank : {"0", "1", "2", "3"}) {
+    arguments.push_back(TANDEM_SOURCE_DIR "/docs/examples/slow-rank/rank" + std::string(rank) + ".json");
+  }
+  const Outcome outcome = tandem(arguments);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex("\nstep 5 +1[.]25"));
+  EXPECT_THAT(outcome.out, ContainsRegex("\nstep 6 +1[.]25"));
+}
+
 TEST_F(BlameCommand, StoresWhatReportShowsAgain) {
   const Outcome text = tandem({"blame", published("ST.csv.gz"), published("ST.meta.yaml")});
   const Outcome stored = tandem(

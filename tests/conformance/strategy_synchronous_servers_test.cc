@@ -180,6 +180,16 @@ TEST_P(SynchronousServers, ARestoredCheckpointIsThereForAll) {
   std::filesystem::remove(file);
 }
 
+// It waits for nobody.
+TEST_P(SynchronousServers, AloneAWorkerMayComputeOnSomeOfItsDevices) {
+  open_engine(GetParam().engine, options(1, 1, 4))->run([](Worker& worker) {
+    if (worker.job() == "ps") return;
+    ParameterServerStrategy strategy(worker, {worker.devices()[0], worker.devices()[1]},
+                                     {.updates = VariableUpdates::synchronous});
+    expect_sums(worker, strategy, 2);
+  });
+}
+
 TEST_P(SynchronousServers, WorkersOfOtherSizesAreRefused) {
   EngineOptions two = options(2, 1, 2);
   two.workers[1].device_count = 1;

@@ -112,6 +112,13 @@ TEST(Survey, FindsPcieWithAndWithoutPeers) {
   EXPECT_DOUBLE_EQ(staged.gpu_wire_gbs, 3.6) << "a share of the link to the host's memory, which both take";
 }
 
+TEST(Survey, StagesThroughProcessorsThatAreLinked) {
+  Topology topology = make_cluster("rtx2080ti-2gpu", 1);
+  const NodeIndex linked = topology.nodes_of(0, NodeKind::cpu).front();
+  topology.add_node({.name = "apart", .kind = NodeKind::cpu, .worker = 0, .device = topology.node(linked).device});
+  EXPECT_DOUBLE_EQ(surveyed(topology, 2).machine.gpu_wire_gbs, 3.6);
+}
+
 TEST(Survey, LooksForGpusNearNicsThroughPcieSwitches) {
   EXPECT_TRUE(surveyed(make_cluster("oci-bm-gpu4-8", 2), 8).machine.nics_are_near) << "behind two of them";
   EXPECT_FALSE(surveyed(make_cluster("gcp-a2", 2), 8).machine.nics_are_near) << "behind the processor";

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "reports/blame/replay.h"
@@ -254,6 +255,52 @@ TEST(BlamedJobs, OpsThatWereNotRecorded) {
   std::erase_if(ops, [](const PipelineOp& op) { return op.step == 2 && op.rank == 3; });
   EXPECT_THAT(blame_of(ops).steps, ElementsAre(1));
   EXPECT_THAT(blame_of(ops).notes, ElementsAre("left out, because a worker has no op in them: 1 of 2 steps"));
+}
+
+TEST(BlamedJobs, StepsOfWhichMostIsMissing) {
+  std::vector<PipelineOp> ops = several_steps(with_jitter(2, 2, 1, 17), {1, 2, 3});
+  std::map<std::pair<int, int>, int> kept;  // of step 2, by worker
+  std::erase_if(ops, [&](const PipelineOp& op) { return op.step == 2 && ++kept[{op.replica, op.stage}] > 3; });
+  EXPECT_THAT(blame_of(ops).steps, ElementsAre(1, 3));
+  EXPECT_THAT(blame_of(ops).notes, ElementsAre("left out, because most of their ops were not recorded: 1 of 3 steps"));
+}
+
+// Without exchanges nothing says how clocks differ, and the offset of one is no time of the job.
+TEST(BlamedJobs, ClocksThatNothingJoins) {
+  MadePipeline made{.replicas = 3, .collective_s = 0, .optimizer_s = 0};
+  made.pass_s = [](const MadePass& pass) { return pass.replica == 2 ? 3.0 : 2.0; };
+  std::vector<PipelineOp> ops = MadeStep(made).ops();
+  std::erase_if(
+      ops, [](const PipelineOp& op) { return op.kind != Kind::forward_compute && op.kind != Kind::backward_compute; });
+  for (PipelineOp& op : ops) op.start_s += op.replica * 1000.0;
+  const Blame found = blame_of(ops);
+  EXPECT_NEAR(found.launch_slowdown, 1, 1e-9);
+  EXPECT_EQ(found.clocks_s, 0);
+  EXPECT_EQ(found.worst_worker, 2);
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("3 sets of ranks exchange nothing with each other")));
+}
+
+std::string problem_of_blame(std::vector<PipelineOp> ops) {
+  try {
+    blame_of(ops);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(BlamedJobs, TimesWithoutAMeaningAreRefused) {
+  const std::vector<PipelineOp> good = MadeStep({.replicas = 2}).ops();
+  std::vector<PipelineOp> ops = good;
+  for (PipelineOp& op : ops) op.duration_s = 0;
+  EXPECT_THAT(problem_of_blame(ops), HasSubstr("job.csv:1:1: a step of its ops would take no time"));
+  ops = good;
+  ops[3].start_s = -1.7e9;
+  EXPECT_THAT(problem_of_blame(ops),
+              testing::ContainsRegex("starts 1[.]7e[+]09 s apart from line [0-9]+, on the same"));
+  ops = good;
+  ops[3].duration_s = 1e12;
+  EXPECT_THAT(problem_of_blame(ops), HasSubstr("takes 1e+12 s: no op does"));
 }
 
 std::string pipeline_problem(const std::vector<PipelineOp>& ops, const PipelineSizes& sizes = {}) {

@@ -1,4 +1,5 @@
 #include "topologies/readers/topology_yaml.h"
+#include "topologies/network_software.h"
 
 #include <fstream>
 #include <sstream>
@@ -251,6 +252,22 @@ TEST(TopologyYaml, AFabricStatesItsTransportAndWhatItsSoftwareAdds) {
   EXPECT_EQ(port.hop_latency_s.value, 300e-6);
   EXPECT_EQ(port.hop_latency_s.source, "stated in t.yaml");
   EXPECT_EQ(topology.link(static_cast<LinkIndex>(topology.link_count() - 1)).model->transport, "tcpx");
+}
+
+// A transport brings what is usual for it only where the file says nothing.
+TEST(TopologyYaml, AStatedLatencyOfNothingIsKept) {
+  const std::string text =
+      "schema_version: 1\nnodes:\n  - {name: nic0, kind: nic, worker: 0}\n  - {name: nic1, kind: nic, worker: 1}\n"
+      "link_models:\n  net: {kind: network, bandwidth: 50GB/s, latency: 1us, transport: efa, hop_latency: 0us}\n"
+      "links:\n  - {from: nic0, to: nic1, model: net}\n";
+  const Topology first = parse_topology_yaml(text, "t.yaml");
+  EXPECT_EQ(first.link_model(0).hop_latency_s.value, 0);
+  EXPECT_EQ(first.link_model(0).advertised_latency_s.value, 75e-6);
+  const Topology second = parse_topology_yaml(written(first), "again.yaml");
+  EXPECT_EQ(second.link_model(0).hop_latency_s.value, 0);
+  LinkModel model = second.link_model(0);
+  set_transport("efa", model);
+  EXPECT_EQ(model.hop_latency_s.value, 0);
 }
 
 TEST(TopologyYaml, OverridesReplaceSingleFigures) {

@@ -160,6 +160,12 @@ DeviceRates read_rates(const YamlReader& map) {
   return rates;
 }
 
+// A stated 0 is known, and has a source, unlike a figure that is not there.
+void read_stated_figure(const YamlReader& value, const FigureOrigin& origin, Figure& figure) {
+  read_figure(value, Dimension::seconds, origin, true, figure);
+  if (value.present() && figure.source.empty()) figure.source = "stated";
+}
+
 }  // namespace
 
 FigureOrigin read_origin(const YamlReader& map, const FigureOrigin& inherited) {
@@ -226,8 +232,8 @@ void read_link_figures(const YamlReader& map, const FigureOrigin& origin, LinkMo
     return;
   }
   if (transport) set_transport(read_transport(transport), model);
-  read_figure(hop_latency, Dimension::seconds, origin, true, model.hop_latency_s);
-  read_figure(advertised, Dimension::seconds, origin, true, model.advertised_latency_s);
+  read_stated_figure(hop_latency, origin, model.hop_latency_s);
+  read_stated_figure(advertised, origin, model.advertised_latency_s);
   read_figure(remote_call, Dimension::seconds, origin, true, model.remote_call_s);
   read_figure(remote_rate, Dimension::bytes_per_second, origin, true, model.remote_call_bytes_per_s);
 }

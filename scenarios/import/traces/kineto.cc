@@ -29,6 +29,7 @@ class KinetoTrace {
     trace_.world = std::max({1, events_.world, events_.rank + 1});
     trace_.device = events_.device;
     trace_.steps = events_.steps;
+    trace_.first_step = events_.first_step;
     trace_.names = events_.names;
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
 
 #include "topologies/base/error.h"
@@ -321,7 +322,17 @@ class EventReader {
       event_.facts.name = event_.name.substr(event_.name.rfind(':') + 1);
       events_.facts_of_external.try_emplace(event_.external, add_facts());
     }
-    if (category == "user_annotation" && event_.name.starts_with("ProfilerStep")) ++events_.steps;
+    if (category == "user_annotation" && event_.name.starts_with("ProfilerStep")) keep_step();
+  }
+
+  // "ProfilerStep#12".
+  void keep_step() {
+    const std::string_view digits =
+        std::string_view(event_.name).substr(std::min(event_.name.find('#'), event_.name.size() - 1) + 1);
+    int number = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    events_.first_step = events_.steps == 0 ? number : std::min(events_.first_step, number);
+    ++events_.steps;
   }
 
   int add_facts() {

@@ -38,6 +38,7 @@ struct KinetoEvents {
   std::vector<std::string> names{};
   std::string device{};
   int rank = 0, world = 0, steps = 0;  // world 0: the file does not say it
+  int first_step = 0;                  // the least number of a step
   bool has_rank = false;
 };
 

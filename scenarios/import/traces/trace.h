@@ -54,6 +54,7 @@ struct RankTrace {
   std::vector<TraceOp> ops{};              // in the order of issue
   int streams = 0;
   int steps = 0;                     // those that the profiler marked; 0: none
+  int first_step = 0;                // its number of the first of them
   std::int64_t recorded_ns = 0;      // from the first issue or start to the last end
   std::vector<std::string> notes{};  // what is unknown
   std::string deadlock{};            // which ops of ranks wait for each other in a circle; empty: none

@@ -77,14 +77,16 @@ class TraceJob {
  private:
   void find_steps() {
     const RankTrace& first = traces_.front();
-    std::size_t steps = first.ops.size() / ops_of_step(first);
-    for (const RankTrace& trace : traces_) {
-      if (trace.ops.size() / ops_of_step(trace) != steps) steps = 1;
+    const auto marked = static_cast<std::size_t>(std::max(1, first.steps));
+    const auto differs = std::ranges::find_if(
+        traces_, [&](const RankTrace& trace) { return trace.ops.size() / ops_of_step(trace) != marked; });
+    if (differs != traces_.end()) {
+      job_.notes.push_back(fmt::format(
+          "steps differ in what they do, those of rank {} among others: the whole record is taken as one step",
+          differs->rank));
     }
-    if (steps == 1 && first.steps > 1) {
-      job_.notes.push_back("steps differ in what they do: the whole record is taken as one step");
-    }
-    for (std::size_t step = 0; step < steps; ++step) job_.steps.push_back(static_cast<int>(step));
+    if (differs != traces_.end() || first.steps == 0) return job_.steps.push_back(0);
+    for (int step = 0; step < first.steps; ++step) job_.steps.push_back(first.first_step + step);
   }
 
   // Ranks that send to each other are a pipeline. Where all pipelines are as long, they are replicas.

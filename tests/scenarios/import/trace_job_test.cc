@@ -101,8 +101,17 @@ TEST(TraceJob, StepsThatDiffer) {
   for (RankTrace& trace : traces) trace.ops.back().name = 0;
   const RecordedJob job = job_of_traces(traces);
   EXPECT_THAT(job.steps, ElementsAre(0));
-  EXPECT_THAT(job.notes, ElementsAre("steps differ in what they do: the whole record is taken as one step"));
+  EXPECT_THAT(
+      job.notes,
+      ElementsAre("steps differ in what they do, those of rank 0 among others: the whole record is taken as one "
+                  "step"));
   EXPECT_EQ(job.ops.size(), 20u);
+}
+
+TEST(TraceJob, StepsHaveTheNumbersOfTheProfiler) {
+  std::vector<RankTrace> traces = traced_job(std::vector<TracedStep>(2), 3);
+  for (RankTrace& trace : traces) trace.first_step = 12;
+  EXPECT_THAT(job_of_traces(traces).steps, ElementsAre(12, 13, 14));
 }
 
 // Two replicas of two stages: rank 0 sends to rank 1, and rank 2 to rank 3.

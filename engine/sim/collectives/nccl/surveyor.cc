@@ -205,6 +205,7 @@ class GroupSurvey {
     std::optional<NodeIndex> nearest;
     std::size_t least = std::numeric_limits<std::size_t>::max();
     for (const NodeIndex host : topology_.nodes_of(topology_.worker(of), NodeKind::cpu)) {
+      if (!map_.router.connects(of, host)) continue;
       const std::size_t hops = map_.router.route(of, host)->hops.size();
       if (hops < least) nearest = host;
       least = std::min(least, hops);
