@@ -48,7 +48,7 @@ void CpuStream::execute(Op& op, int step) {
   const Nanoseconds start = context_.now();
   if (!attempt(op.name, threads::After::success, [&] { tandem::execute(op.kernel); })) return;
   hold_back(start,
-            context_.faults ? context_.faults->slowdown_of(worker_.index(), device_.id().index, start, step) : 1);
+            context_.faults ? context_.faults->slowdown_of(worker_.index(), device_.id(), start, step) : 1);
   if (!context_.is_recorded(RecordKind::op)) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::op, op.category, op.name, step);

@@ -8,6 +8,7 @@ namespace tandem {
 inline EngineInfo cuda_engine_info() {
   return {.name = "cuda",
           .graphs = true,
+          .faults = FaultSupport::devices,
           .device_types = {DeviceType::cpu, DeviceType::gpu},
           .default_device = DeviceType::gpu};
 }

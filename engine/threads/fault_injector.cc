@@ -40,9 +40,12 @@ void FaultInjector::check(int worker, Nanoseconds now) const {
   }
 }
 
-double FaultInjector::slowdown_of(int worker, std::optional<int> device, Nanoseconds now, int step) const {
+double FaultInjector::slowdown_of(int worker, const DeviceId& device, Nanoseconds now, int step) const {
   const double date_s = seconds_of(now);
-  return date_s < 0 ? 1 : tandem::slowdown_of(faults_, worker, device, date_s, step);
+  if (date_s < 0) return 1;
+  const WorkerSpec& spec = workers_[static_cast<std::size_t>(worker)];
+  const bool computes = device.type == spec.device_type && device.index < spec.device_count;
+  return tandem::slowdown_of(faults_, worker, computes ? std::optional(device.index) : std::nullopt, date_s, step);
 }
 
 double FaultInjector::seconds_of(Nanoseconds now) const {

@@ -36,7 +36,7 @@ class FaultInjector {
   // Throws if the worker is lost by now, at a date, and the run ends with it.
   void check(int worker, Nanoseconds now) const;
   // See tandem::slowdown_of().
-  double slowdown_of(int worker, std::optional<int> device, Nanoseconds now, int step) const;
+  double slowdown_of(int worker, const DeviceId& device, Nanoseconds now, int step) const;
 
   // See Worker.
   bool is_lost(int worker) const;

@@ -60,6 +60,19 @@ TEST_F(EmulatedCommand, TrainsDigitsOnTwoGpusByNccl) {
   EXPECT_EQ(report["settings"]["collectives"], "NCCL on GPUs 0, 1");
 }
 
+TEST_F(EmulatedCommand, SlowsAGpuDownWhenAsked) {
+  setenv("TANDEM_EMULATED_GPUS", "2", 1);
+  const std::string file =
+      write("slow.yaml",
+            "schema_version: 1\nname: slow\nworkload: {kind: layers, model: layers_small, batch: 4}\n"
+            "strategy: {name: mirrored}\nengine: {name: cuda}\ndevices: {type: gpu, per_worker: 2}\nsteps: 3\n"
+            "faults:\n  - slow: {device: \"worker:0/GPU:1\", factor: 2}\n");
+  EXPECT_EQ(tandem({"run", file}).exit_code, 3);
+  const Outcome outcome = tandem({"run", file, "--inject"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::StartsWith("WITH FAULTS worker:0/GPU:1 takes 2 times as long\n"));
+}
+
 // The example names devices of type cpu, for the engine that it names.
 TEST_F(EmulatedCommand, AnEngineOfGpusComputesOnThemUnlessItIsToldOtherwise) {
   const std::vector<std::string> command = {"run", example("digits.yaml"), "--engine", "cuda", "--json", "--steps",

@@ -11,6 +11,7 @@
 #include <cuda_runtime.h>
 #include <math.h>  // not <cmath>: kernels call exp and log of any type without a namespace
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <tuple>
@@ -27,6 +28,12 @@ namespace tandem::emulation {
 // Puts a kernel on a stream. `pointers`: what its parameters may point to. Errors show in cudaGetLastError().
 void launch(const void* kernel, cudaStream_t stream, unsigned blocks, unsigned threads,
             std::vector<const void*> pointers, std::function<void()> body);
+
+// What a kernel's globaltimer reads.
+inline unsigned long long global_timer_ns() {
+  return static_cast<unsigned long long>(std::chrono::steady_clock::now().time_since_epoch() /
+                                         std::chrono::nanoseconds(1));
+}
 
 // A parameter's aligned words, any of which may be an address. What lies between its members is left over from others.
 template <typename Parameter>

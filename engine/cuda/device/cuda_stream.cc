@@ -10,6 +10,7 @@
 #include "engine/cuda/device/device_memory.h"
 #include "engine/cuda/device/nvtx_range.h"
 #include "engine/kernel_operands.h"
+#include "engine/threads/fault_injector.h"
 
 namespace tandem::cuda {
 
@@ -84,17 +85,36 @@ bool CudaStream::tidy() {
   return has_more;
 }
 
+bool CudaStream::is_lost() const {
+  if (!context_.faults) return false;
+  try {
+    context_.faults->check(worker_.index(), context_.now());
+    return false;
+  } catch (const UnavailableError&) {
+    worker_.fail(std::current_exception());
+    return true;
+  }
+}
+
+// The GPU may begin the op later.
+double CudaStream::slowdown_in(int step) const {
+  if (!context_.faults) return 1;
+  return context_.faults->slowdown_of(worker_.index(), device_.id(), context_.now(), step);
+}
+
 // Holds launches back if there are graphs, since nothing can observe whether an op has been issued until a mark, a
 // wait, a copy or a collective follows it. The GPU still begins after some dozens of ops, and gets more and more at a
 // time.
 void CudaStream::execute(Op& op, int step) {
   const std::lock_guard lock(executor_mutex_);
+  if (is_lost()) return;
   const bool is_refused =
       std::holds_alternative<kernel::Largest>(op.kernel) || std::holds_alternative<kernel::TopK>(op.kernel);
   const bool is_launch = !is_function(op.kernel) && !is_refused;
-  const bool is_held_back = executor_->graphs() != nullptr && is_launch;
+  const double slowdown = slowdown_in(step);
+  const bool is_held_back = executor_->graphs() != nullptr && is_launch && slowdown == 1;
   if (!is_held_back || !batch_.takes(op, step)) issue_held_back();
-  if (!is_held_back) return launch_now(op, step);
+  if (!is_held_back) return launch_now(op, step, slowdown);
   batch_.add(std::move(op), step);
   if (batch_.size() < batch_limit_) return;
   launch_batch();
@@ -133,11 +153,13 @@ void CudaStream::launch_batch() {
   });
 }
 
-void CudaStream::launch_now(Op& op, int step) {
+void CudaStream::launch_now(Op& op, int step, double slowdown) {
   attempt(op.name, threads::After::success, [&] {
     const NvtxRange range(op.name);
     const WorkStart start = executor_->begin(context_.is_recorded(RecordKind::op));
+    if (slowdown != 1) executor_->note_time();
     executor_->execute(op);
+    if (slowdown != 1) executor_->hold_back(slowdown);
     std::optional<Record> record;
     if (context_.is_recorded(RecordKind::op)) {
       record = make_record(RecordKind::op, op.category, op.name, step);

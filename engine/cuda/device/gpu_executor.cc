@@ -14,7 +14,8 @@ namespace {
 constexpr int kSettleEvery = 64;  // operations: finished ones must not hold their memory for long
 constexpr int kMarkEvery = 32;    // operations without records that share one event
 constexpr std::size_t kBlasWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
-constexpr std::size_t kMostPending = 1 << 14;                       // beyond it the host waits for the GPU
+constexpr std::size_t kTimeBytes = 8;
+constexpr std::size_t kMostPending = 1 << 14;  // beyond it the host waits for the GPU
 
 bool needs_scratch(const Kernel& kernel) {
   return std::holds_alternative<kernel::SumAxis>(kernel) ||
@@ -72,6 +73,7 @@ void GpuExecutor::release() noexcept {
   if (blas_ != nullptr) gpu_.handles().give_back(blas_);
   if (blas_workspace_ != nullptr) gpu_.memory()->give_back(blas_workspace_, kBlasWorkspaceBytes);
   if (scratch_.at != nullptr) gpu_.memory()->give_back(scratch_.at, scratch_.bytes);
+  if (noted_time_ != nullptr) gpu_.memory()->give_back(noted_time_, kTimeBytes);
   if (fault_ != nullptr) gpu_.handles().give_back(fault_);
   gpu_.handles().give_back(stream_, use_);
 }
@@ -119,6 +121,17 @@ void GpuExecutor::execute(const Op& op) {
 
 void GpuExecutor::copy(const Tensor& to, const Tensor& from) {
   copy_memory(to.data(), place_of(to), from.data(), place_of(from), to.size_bytes(), stream_, text_);
+}
+
+void GpuExecutor::note_time() {
+  if (noted_time_ == nullptr) noted_time_ = gpu_.memory()->take(kTimeBytes);
+  if (noted_time_ == nullptr) throw RunError(text_ + ": no memory for the time of an op that is held back");
+  launch_note_time(stream_, noted_time_);
+}
+
+void GpuExecutor::hold_back(double factor) {
+  launch_hold_back(stream_, noted_time_, factor);
+  check(cudaGetLastError(), "the kernel that holds an op back", text_);
 }
 
 void GpuExecutor::end(const WorkStart& start, std::optional<Record> record, KeepAlive keep_alive) {

@@ -33,6 +33,8 @@ class GpuExecutor final : public OpExecutor {
   WorkStart begin(bool is_recorded) override;
   void execute(const Op& op) override;
   void copy(const Tensor& to, const Tensor& from) override;
+  void note_time() override;
+  void hold_back(double factor) override;
   void end(const WorkStart& start, std::optional<Record> record, KeepAlive keep_alive) override;
   std::shared_ptr<GpuEvent> mark() override;
   void wait(const GpuEvent& event) override;
@@ -79,6 +81,7 @@ class GpuExecutor final : public OpExecutor {
   cublasHandle_t blas_{};  // taken for the first product
   void* blas_workspace_ = nullptr;
   Scratch scratch_;
+  void* noted_time_ = nullptr;  // taken for the first op that is held back
   std::optional<LaunchGraphs> graphs_;
   Fault* fault_ = nullptr;                // in pinned memory
   std::shared_ptr<GpuEvent> latest_end_;  // of the last operation, if it was recorded and no wait followed; else null

@@ -23,6 +23,8 @@ class HostExecutor final : public OpExecutor {
   WorkStart begin(bool /*is_recorded*/) override { return {.issued_ns = context_.now(), .event = nullptr}; }
   void execute(const Op& op) override;
   void copy(const Tensor& to, const Tensor& from) override;
+  void note_time() override { noted_ns_ = context_.now(); }
+  void hold_back(double factor) override;
   void end(const WorkStart& start, std::optional<Record> record, KeepAlive keep_alive) override;
   std::shared_ptr<GpuEvent> mark() override { return nullptr; }
   void wait(const GpuEvent& event) override;
@@ -38,6 +40,7 @@ class HostExecutor final : public OpExecutor {
   Gpu& gpu_;
   const std::string text_;
   cudaStream_t copies_{};
+  Nanoseconds noted_ns_ = 0;
   KeepAlive under_way_;  // the operands of a copy that has not ended
   RecordLog log_;
 };

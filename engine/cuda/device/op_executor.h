@@ -42,6 +42,9 @@ class OpExecutor {
   // Issues the work to the GPU, or executes it here. Throws RunError.
   virtual void execute(const Op& op) = 0;
   virtual void copy(const Tensor& to, const Tensor& from) = 0;
+  // What is executed between these two takes `factor` times as long.
+  virtual void note_time() = 0;
+  virtual void hold_back(double factor) = 0;
   // Ends the work that begin() opened, and keeps its record, if it leaves one, with its start and end filled in.
   virtual void end(const WorkStart& start, std::optional<Record> record, KeepAlive keep_alive) = 0;
   // Returns the point where all work issued so far is done, or null when it is done already.

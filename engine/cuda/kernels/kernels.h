@@ -91,6 +91,11 @@ struct CopyArguments {
 };
 void launch_copies(cudaStream_t stream, const CopyArguments& arguments);
 
+// Note the GPU's time in eight bytes of its memory, and wait until what was launched in between has taken `factor` times
+// as long.
+void launch_note_time(cudaStream_t stream, void* at);
+void launch_hold_back(cudaStream_t stream, const void* noted, double factor);
+
 // One rank's part of a collective on memory that this GPU reaches: the reduction of inputs[0 .. ranks), in that order,
 // written to outputs[0 .. copies).
 inline constexpr int kMaxReducedRanks = 32;
