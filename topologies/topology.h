@@ -208,6 +208,7 @@ struct Link {
 struct MachineFacts {
   // Whether the GPUs of one machine reach each other's memory. If not, data between them is staged in host memory.
   bool p2p = true;
+  bool p2p_is_stated = false;  // else it is assumed
   // Whether two machines that send to each other do so in turn, as MPI libraries do over one connection: each then has
   // half of its rate. A machine that sends to one while it receives from another has its full rate in both directions.
   bool exchanges_in_turn = false;

@@ -73,7 +73,10 @@ std::map<FigureKind, FigureRange> ranges_of_catalog() {
   return ranges;
 }
 
+constexpr const char* kPeerAccess = "p2p";
+
 std::string value_text(const std::string& key, double value) {
+  if (key == kPeerAccess) return value == 0 ? "no" : "yes";
   if (key.ends_with("clock")) return format_quantity(value, Dimension::hertz);
   if (key.ends_with("bandwidth")) return format_quantity(value, Dimension::bytes_per_second);
   const bool is_ratio =
@@ -90,6 +93,19 @@ std::optional<FigureRange> range_of(const Figure& figure, const FigureKind& kind
   FigureRange range = known->second;
   range.add(figure.value);
   return range.least < range.most ? std::optional(range) : std::nullopt;
+}
+
+// Whether GPUs reach each other's memory over PCIe depends on the machine's board, its firmware and the driver.
+AssumedFigure peer_access(const Topology& topology) {
+  const double value = topology.facts().p2p ? 1 : 0;
+  return {.key = kPeerAccess,
+          .what = "p2p of the machine",
+          .figure = {.value = value, .source = "the machine's file does not say it"},
+          .least = 0,
+          .most = 1,
+          .value = value_text(kPeerAccess, value),
+          .from = value_text(kPeerAccess, 0),
+          .to = value_text(kPeerAccess, 1)};
 }
 
 }  // namespace
@@ -118,11 +134,13 @@ std::vector<AssumedFigure> assumed_figures(const Topology& topology, const std::
                   });
   std::vector<AssumedFigure> figures;
   for (auto& [key, one] : found) figures.push_back(std::move(one));
+  if (consulted.contains("machine.p2p") && !topology.facts().p2p_is_stated) figures.push_back(peer_access(topology));
   return figures;
 }
 
 std::shared_ptr<const Topology> with_figure(const Topology& topology, const AssumedFigure& one, double value) {
   Topology changed = topology;
+  if (one.key == kPeerAccess) changed.facts().p2p = value != 0;
   const auto set = [&](auto model, const auto& figures) {
     for (const auto& [key, figure] : figures) {
       if (key == one.key) (model.*figure).value = value;

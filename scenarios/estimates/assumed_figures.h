@@ -27,7 +27,8 @@ struct AssumedFigure {
 enum class FigureRanges : std::uint8_t { stated, of_catalog };
 
 // Returns those among kDeviceFigures and kLinkFigures (peak rates and measured curves are none) that are consulted
-// (Timeline::consulted). Reads the whole catalog for of_catalog.
+// (Timeline::consulted), and whether GPUs reach each other over PCIe (1 or 0) where that is consulted and not stated.
+// Reads the whole catalog for of_catalog.
 std::vector<AssumedFigure> assumed_figures(const Topology& topology, const std::set<std::string>& consulted,
                                            FigureRanges ranges);
 

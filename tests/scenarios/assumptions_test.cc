@@ -80,6 +80,26 @@ TEST(Assumptions, HaveTheRangesThatTheirFilesState) {
   EXPECT_LT(hop->step_from, hop->step_to);
 }
 
+// Over PCIe only, and where nobody said it.
+TEST(Assumptions, GpusMayNotReachEachOther) {
+  const auto assumptions = [](const std::string& topology) {
+    const Scenario scenario = read_scenario(
+        "workload: {kind: layers, model: bert_large, batch: 16, dtype: bf16}\nstrategy: {name: mirrored}\n"
+        "engine: {name: sim}\ntopology: " +
+        topology + "\ndevices: {type: gpu, per_worker: 8}\nsteps: 2\n");
+    return assumptions_of(scenario, run_scenario(scenario), FigureRanges::stated);
+  };
+  const std::vector<Assumption> all = assumptions("l40s-8gpu");
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].figure, "p2p of the machine");
+  EXPECT_EQ(all[0].value, "yes");
+  EXPECT_EQ(all[0].from, "no");
+  EXPECT_GT(all[0].step_from, all[0].step_to);
+  EXPECT_THAT(assumptions("{based_on: l40s-8gpu, p2p: true}"), testing::IsEmpty());
+  EXPECT_THAT(assumptions("rtx4090-8gpu"), testing::IsEmpty()) << "its file says that they do not";
+  EXPECT_THAT(assumptions("hgx-h100"), testing::IsEmpty());
+}
+
 TEST(Assumptions, OfCollectivesAreThoseThatMoveTheirTimes) {
   const CollectiveJob job{
       .engine = "sim", .topology = machine_of("gcp-a4", 2), .device_type = DeviceType::gpu, .workers = 2, .devices = 8};

@@ -89,6 +89,7 @@ class Composer {
         if (sample.nodes == 1) topology.facts().collectives.push_back(sample);
       }
       topology.facts().p2p = machine->facts().p2p;
+      topology.facts().p2p_is_stated = machine->facts().p2p_is_stated;
       topology.facts().nvlink_domain = machine->facts().nvlink_domain;
       topology.facts().exchanges_in_turn = machine->facts().exchanges_in_turn;
       topology.facts().share_spread = machine->facts().share_spread;

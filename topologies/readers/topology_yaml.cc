@@ -177,7 +177,10 @@ std::optional<Topology> read_topology_map(const YamlReader& map, const std::stri
 void read_common_keys(const YamlReader& map, Topology& topology) {
   const YamlReader p2p = map.optional("p2p"), exchanges = map.optional("exchanges");
   const YamlReader spread = map.optional("share_spread");
-  if (p2p) topology.facts().p2p = p2p.boolean(true);
+  if (p2p) {
+    topology.facts().p2p = p2p.boolean(true);
+    topology.facts().p2p_is_stated = true;
+  }
   if (exchanges) topology.facts().exchanges_in_turn = exchanges.one_of<bool>({{"at_once", false}, {"in_turn", true}});
   if (spread) topology.facts().share_spread = spread.number({.least = 0, .most = 1});
   if (const YamlReader power = map.optional("power")) topology.facts().power_w = power.quantity(Dimension::watts);

@@ -123,7 +123,7 @@ class Writer {
   void write() {
     line("schema_version: 1");
     line("name: {}", in_quotes(topology_.name()));
-    if (!topology_.facts().p2p) line("p2p: false");
+    if (topology_.facts().p2p_is_stated || !topology_.facts().p2p) line("p2p: {}", topology_.facts().p2p);
     if (topology_.facts().exchanges_in_turn) line("exchanges: in_turn");
     if (topology_.facts().share_spread > 0) line("share_spread: {}", topology_.facts().share_spread);
     if (topology_.facts().power_w) line("power: {}", exact(*topology_.facts().power_w, Dimension::watts));

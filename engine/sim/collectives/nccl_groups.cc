@@ -191,6 +191,9 @@ void NcclGroups::add_consulted(std::set<std::string>& inputs) const {
     if (!group->was_called) continue;
     const std::vector<const LinkModel*>& models = group->communicator->facts().with_latency;
     on_the_way.insert(models.begin(), models.end());
+    const nccl::Machine& machine = group->communicator->facts().machine;
+    const bool is_over_pcie = machine.intra == nccl::Intra::pcie || machine.intra == nccl::Intra::staged;
+    if (is_over_pcie && machine.gpus > 1) inputs.insert("machine.p2p");
   }
   for (const LinkModel* model : on_the_way) inputs.insert(model->id + ".latency");
   bool has_nvlink = false;
