@@ -202,7 +202,9 @@ class MpiEngine final : public Engine {
     Timeline timeline = run.run(program);
     const std::vector<mpi::ClockReading> end = mpi::read_clocks(transport, now);
     std::vector<mpi::AlignedClock> clocks;
-    for (std::size_t rank = 0; rank < begin.size(); ++rank) clocks.push_back({begin[rank], end[rank]});
+    for (std::size_t rank = 0; rank < begin.size(); ++rank) {
+      clocks.push_back({begin[rank], transport.is_lost(static_cast<int>(rank)) ? begin[rank] : end[rank]});
+    }
     timeline.records = mpi::gather_records(transport, timeline.records, clocks);
     add_clocks(timeline.settings, clocks);
     add_losses(timeline, start);

@@ -68,9 +68,9 @@ std::shared_ptr<Mailbox> OtherRanks::mailbox(int owner, std::string_view name) {
 }
 
 void OtherRanks::begin(threads::RunControl& control, OnLoss on_loss) {
-  access_->begin(control, [this, on_loss = std::move(on_loss)](int process, const std::exception_ptr& error) {
+  access_->begin(control, [this, on_loss = std::move(on_loss)](int process) {
     for (int worker = 0; worker < static_cast<int>(ranks_.workers.size()); ++worker) {
-      if (ranks_.owner(worker) == process) on_loss(worker, error);
+      if (ranks_.owner(worker) == process) on_loss(worker);
     }
   });
 }

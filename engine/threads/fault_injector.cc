@@ -101,10 +101,10 @@ void FaultInjector::set_lost(const LostWorker& lost, bool is_lost) {
   notify();
 }
 
-void FaultInjector::lose_process(int worker, std::exception_ptr error) {
+void FaultInjector::lose_process(int worker) {
   {
     const std::lock_guard lock(mutex_);
-    if (!lost_.emplace(worker, std::move(error)).second) return;
+    if (!gone_.insert(worker).second) return;
     ++losses_[worker];
   }
   notify();
@@ -121,7 +121,7 @@ void FaultInjector::notify() {
 
 bool FaultInjector::is_lost(int worker) const {
   const std::lock_guard lock(mutex_);
-  return lost_.contains(worker);
+  return lost_.contains(worker) || gone_.contains(worker);
 }
 
 int FaultInjector::losses(int worker) const {

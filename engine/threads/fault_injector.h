@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -41,10 +42,10 @@ class FaultInjector {
   // See Worker.
   bool is_lost(int worker) const;
   int losses(int worker) const;
-  void throw_if_lost(int worker) const;  // with lost_worker_error()
+  void throw_if_lost(int worker) const;  // with lost_worker_error(); not where its process is lost
   void watch(std::shared_ptr<ThreadMonitor> monitor);
   // The worker's process is lost for good.
-  void lose_process(int worker, std::exception_ptr error);
+  void lose_process(int worker);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -63,7 +64,7 @@ class FaultInjector {
   const std::function<void()> kill_;
   std::atomic<Nanoseconds> begin_{kNotBegun};
 
-  mutable std::mutex mutex_;  // guards the next six
+  mutable std::mutex mutex_;  // guards the next seven
   std::condition_variable changed_;
   struct Change {
     const LostWorker* lost = nullptr;
@@ -72,6 +73,7 @@ class FaultInjector {
   std::multimap<Clock::time_point, Change> changes_;
   std::map<int, int> losses_;               // so far, by worker
   std::map<int, std::exception_ptr> lost_;  // the errors, by worker
+  std::set<int> gone_;                      // workers whose processes are lost
   std::vector<std::shared_ptr<ThreadMonitor>> watchers_;
   bool ends_ = false;
   std::thread thread_;

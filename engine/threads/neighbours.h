@@ -31,8 +31,8 @@ class Neighbours {
   virtual std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) = 0;
 
   // Begins a run. Its control is stopped when the run ends in a failure, whoever caused it. Where the run goes on
-  // without a process that was lost, `on_loss` is called for each of its workers, with the error for whoever needs it.
-  using OnLoss = std::function<void(int worker, const std::exception_ptr& error)>;
+  // without a process that was lost, `on_loss` is called for each of its workers.
+  using OnLoss = std::function<void(int worker)>;
   virtual void begin(RunControl& control, OnLoss on_loss) = 0;
   // Ends the run of all processes. Only the first failure counts.
   virtual void fail(const std::exception_ptr& error) = 0;

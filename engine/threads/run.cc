@@ -80,8 +80,8 @@ Timeline Run::run(const Program& program) {
   Timeline timeline{
       .engine = capabilities_.engine, .devices = timeline_devices_, .records = {}, .settings = {}, .notes = {}};
   if (neighbours_ != nullptr) {
-    neighbours_->begin(context_.control, [this](int worker, const std::exception_ptr& error) {
-      if (context_.faults) context_.faults->lose_process(worker, error);
+    neighbours_->begin(context_.control, [this](int worker) {
+      if (context_.faults) context_.faults->lose_process(worker);
     });
   }
   {

@@ -1,10 +1,12 @@
 // Workers that add ones to a variable of a parameter server, each at a pace of its own, for a test that kills some of
 // them meanwhile. An update is several ops on two tensors. The first worker looks at what is left in the end: every
 // update is there as a whole or not at all, each of the workers that are left has all of its own, and what the killed
-// ones have issued is counted exactly. Arguments: steps, and milliseconds between two of them.
+// ones have issued is counted exactly. In a cluster with a chief, its coordinator schedules as many functions instead,
+// each of which runs at least once. Arguments: steps, and milliseconds between two of them.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +20,9 @@
 #include "engine/launched_job.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/cluster/tf_config_resolver.h"
+#include "strategies/servers/cluster_coordinator.h"
 #include "strategies/servers/parameter_server.h"
+#include "strategies/strategy/context.h"
 #include "strategies/strategy/replica_context.h"
 
 namespace {
@@ -142,6 +146,50 @@ void train(Worker& worker, int steps, std::chrono::milliseconds pause) {
   check(worker, variables, steps);
 }
 
+// Returns what a function has made on its worker, which is lost with it.
+Value function_of(ParameterServerStrategyV2& strategy, const std::shared_ptr<Variable>& total) {
+  return strategy.run([&](const Value::Parts&) -> Value {
+    Device& device = get_replica_context()->device();
+    const Tensor ones = device.allocate(DType::f32, {kElements});
+    device.compute_stream().launch(op::fill(ones, 1));
+    total->assign_add(ones);
+    return {};
+  });
+}
+
+void coordinate(Worker& chief, int functions, std::chrono::milliseconds pause) {
+  ParameterServerStrategyV2 strategy(chief);
+  const auto total = strategy.create_variable({.name = "total", .shape = {kElements}, .initial_value = {}});
+  std::atomic<int> begun = 0;
+  std::fprintf(stderr, "begins\n");
+  ClusterCoordinator::coordinate(strategy, [&](ClusterCoordinator& coordinator) {
+    for (int i = 0; i < functions; ++i) {
+      coordinator.schedule([&]() -> Value {
+        ++begun;
+        return function_of(strategy, total);
+      });
+      std::this_thread::sleep_for(pause);
+    }
+    coordinator.join();
+  });
+  const Tensor read = total->read();
+  chief.cpu().synchronize();
+  const float first = read.values<float>().front();
+  for (const float value : read.values<float>()) {
+    if (value == first && value >= static_cast<float>(functions) && value <= static_cast<float>(begun)) continue;
+    throw RunError(fmt::format("total has {} after {} functions, begun {} times", value, functions, begun.load()));
+  }
+  int killed = 0;
+  for (int i = 0; i < chief.count(); ++i) killed += chief.is_lost(i) ? 1 : 0;
+  std::printf("%d killed, %d functions begun %d times\n", killed, functions, begun.load());
+}
+
+void run(Worker& worker, int steps, std::chrono::milliseconds pause) {
+  if (worker.cluster().front().job != "chief") return train(worker, steps, pause);
+  if (worker.index() == 0) return coordinate(worker, steps, pause);
+  std::fprintf(stderr, "begins\n");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -151,7 +199,7 @@ int main(int count, char** arguments) {
     EngineOptions options;
     options.workers = workers();
     options.faults = std::make_shared<const Faults>(Faults{.goes_on_without_lost = true});
-    open_engine("mpi", std::move(options))->run([&](Worker& worker) { train(worker, steps, pause); });
+    open_engine("mpi", std::move(options))->run([&](Worker& worker) { run(worker, steps, pause); });
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -37,10 +37,12 @@ class LostTasks : public Tasks {
   }
   nlohmann::json cluster() const { return {{"worker", {at_[0], at_[1], at_[2]}}, {"ps", {at_[3]}}}; }
 
-  // Writes the example with servers, with more of it.
+  // Writes the example with servers, on three workers, with more of it.
   std::string scenario_with(const std::string& more) const {
     std::ifstream in(kServers);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    text.replace(text.find("workers: 2"), 10, "workers: 3");
+    text.replace(text.find("batch: 256"), 10, "batch: 384");
     const std::string file = (folder_ / "servers.yaml").string();
     std::ofstream(file) << text << more << "\n";
     return file;
@@ -139,7 +141,7 @@ TEST_F(LostTasks, TheFirstWorkerOrAServerEndsTheJob) {
 
 // Without the policy, as before.
 TEST_F(LostTasks, AnyWorkerEndsAJobThatDoesNotSayThatItGoesOn) {
-  start_scenario(kServers, 1'000'000);
+  start_scenario(scenario_with(""), 1'000'000);
   std::this_thread::sleep_for(std::chrono::seconds(2));
   signal("1", SIGKILL);
   for (const char* other : {"0", "2", "ps"}) {

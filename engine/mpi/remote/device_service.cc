@@ -106,12 +106,16 @@ void DeviceService::synchronize(int from, ByteReader& bytes) {
   const Reply reply{from, bytes.get<std::uint64_t>()};
   cpu::CpuDevice& device = access_.own_device(bytes.get<int>());
   const cpu::CpuStream& stream = device.stream(kComputeStream);
+  const threads::IssuedElsewhere issued(from, kNoStep);
   const std::vector<Event> events = device.record_all();
   const auto left = std::make_shared<std::atomic<std::size_t>>(events.size());
   for (const Event& event : events) {
-    state_of(event).when_complete([this, reply, left, &stream] {
+    state_of(event).when_complete([this, reply, left, events, &stream] {
       if (left->fetch_sub(1) > 1) return;
-      const std::exception_ptr failure = failure_of(stream);
+      std::exception_ptr failure = failure_of(stream);
+      for (const Event& one : events) {
+        if (!failure) failure = state_of(one).loss();
+      }
       failure ? access_.refuse(reply, failure) : access_.answer(reply);
     });
   }
@@ -129,8 +133,13 @@ void DeviceService::issue(int from, RemoteKind kind, ByteReader& bytes) {
         return launch(stream, {lock, step}, bytes);
       case RemoteKind::copy:
         return copy(stream, {lock, step}, bytes);
+      default:
+        break;
+    }
+    if (kind == RemoteKind::record) apply(from, lock.second);
+    const threads::IssuedElsewhere issued(from, step);
+    switch (kind) {
       case RemoteKind::record:
-        apply(from, lock.second);
         return record(from, stream, bytes.get<std::uint64_t>());
       case RemoteKind::wait_here:
         return wait_here(from, stream, bytes.get<std::uint64_t>());
@@ -145,8 +154,8 @@ void DeviceService::issue(int from, RemoteKind kind, ByteReader& bytes) {
 }
 
 void DeviceService::issue_or_hold(const Place& place, const std::function<void()>& work) {
-  const auto issue = [step = place.step, work] {
-    const threads::IssuedInStep issued(step);
+  const auto issue = [from = place.lock.first, step = place.step, work] {
+    const threads::IssuedElsewhere issued(from, step);
     work();
   };
   if (place.lock.second == 0) return issue();
@@ -173,7 +182,7 @@ void DeviceService::apply(int from, std::uint64_t lock) {
 void DeviceService::launch(cpu::CpuStream& stream, const Place& place, ByteReader& bytes) {
   Op op = get_op(bytes, [&] { return access_.tensor_of(get_ref(bytes)); });
   if (place.lock.second != 0) return issue_or_hold(place, [&stream, op = std::move(op)] { stream.launch(op); });
-  const threads::IssuedInStep issued(place.step);
+  const threads::IssuedElsewhere issued(place.lock.first, place.step);
   stream.launch(std::move(op));
 }
 
@@ -193,10 +202,11 @@ void DeviceService::record(int from, cpu::CpuStream& stream, std::uint64_t numbe
     const std::lock_guard lock(mutex_);
     recorded_.emplace(Name{from, number}, event);
   }
-  state_of(event).when_complete([this, from, number, &stream] {
+  state_of(event).when_complete([this, from, number, event, &stream] {
+    const std::exception_ptr failure = failure_of(stream), loss = state_of(event).loss();
     access_.say(from, RemoteKind::completed, [&](ByteWriter& bytes) {
       bytes.put(number);
-      put_error(bytes, job_error_of(failure_of(stream)));
+      put_error(bytes, job_error_of(failure ? failure : loss));
     });
     Event forgotten;
     const std::lock_guard lock(mutex_);

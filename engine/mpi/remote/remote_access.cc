@@ -251,21 +251,27 @@ bool RemoteAccess::is_busy() const {
   return transfers_->is_busy();
 }
 
-void RemoteAccess::copy(const Tensor& to, const Tensor& from) {
-  transfers_->copy(to, from);
+std::exception_ptr RemoteAccess::copy(const Tensor& to, const Tensor& from) {
+  return transfers_->copy(to, from);
 }
 
 bool RemoteAccess::progress() {
   return transfers_->progress();
 }
 
-void RemoteAccess::throw_if_lost(int process) {
-  if (!is_lost(process)) return;
+std::exception_ptr RemoteAccess::loss_of(int process) const {
+  if (!is_lost(process)) return nullptr;
   const std::lock_guard lock(mutex_);
-  std::rethrow_exception(errors_.at(process));
+  return errors_.at(process);
+}
+
+void RemoteAccess::throw_if_lost(int process) const {
+  if (const std::exception_ptr error = loss_of(process)) std::rethrow_exception(error);
 }
 
 void RemoteAccess::lose(int process, const std::exception_ptr& error) {
+  // Whoever gets the error finds the worker lost.
+  if (on_loss_) on_loss_(process);
   std::vector<Expected> expected;
   {
     const std::lock_guard lock(mutex_);
@@ -291,7 +297,6 @@ void RemoteAccess::lose(int process, const std::exception_ptr& error) {
   for (const Expected& one : expected) {
     if (one.event) one.event->complete_with(job_error_of(error));
   }
-  if (on_loss_) on_loss_(process, error);
 }
 
 void RemoteAccess::handle(int from, ByteReader& bytes) {

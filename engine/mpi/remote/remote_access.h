@@ -40,7 +40,7 @@ class RemoteAccess final : public threads::RemoteMemory,
   void add_device(cpu::CpuDevice& device);
   void add_remote_device(Device& device, int process);
   // Calls `on_loss` for each process that is lost, on the thread of the messenger.
-  using OnLoss = std::function<void(int process, const std::exception_ptr& error)>;
+  using OnLoss = std::function<void(int process)>;
   void begin(threads::RunControl& control, OnLoss on_loss);
   void end();  // of the run in all processes
 
@@ -51,7 +51,8 @@ class RemoteAccess final : public threads::RemoteMemory,
   const std::vector<int>& keepers() const { return keepers_; }
   bool survives_losses() const { return survives_losses_; }
   bool is_lost(int process) const { return is_lost_[static_cast<std::size_t>(process)].load(); }
-  void throw_if_lost(int process);  // UnavailableError
+  void throw_if_lost(int process) const;          // UnavailableError
+  std::exception_ptr loss_of(int process) const;  // null: it is there
   threads::RunControl& control() { return *control_; }
   Device& device(int index) const { return *devices_.at(static_cast<std::size_t>(index)); }
   cpu::CpuDevice& own_device(int index) const;
@@ -88,7 +89,7 @@ class RemoteAccess final : public threads::RemoteMemory,
   // Waits until what tasks here have issued to other processes has reached them.
   void flush();
   bool is_busy() const;  // values are on their way
-  void copy(const Tensor& to, const Tensor& from) override;
+  std::exception_ptr copy(const Tensor& to, const Tensor& from) override;
   SharedTensors& shared_tensors() { return *shared_tensors_; }
   Mailboxes& mailboxes() { return *mailboxes_; }
   DeviceService& device_service() { return *device_service_; }
@@ -134,7 +135,7 @@ class RemoteAccess final : public threads::RemoteMemory,
   std::vector<std::atomic<bool>> is_used_;  // processes that something was issued to
   std::vector<std::atomic<bool>> is_lost_;  // processes
 
-  std::mutex mutex_;  // guards the rest down to errors_
+  mutable std::mutex mutex_;  // guards the rest down to errors_
   std::map<std::uint64_t, std::shared_ptr<Request>> requests_;
   std::map<std::uint64_t, Expected> expected_;
   std::map<std::uint64_t, Exported> exported_;

@@ -34,12 +34,12 @@ void Transfers::add(std::unique_ptr<Transfer> transfer, std::function<void(bool 
   under_way_.push_back({std::move(transfer), std::move(ended)});
 }
 
-void Transfers::copy(const Tensor& to, const Tensor& from) {
-  if (to.size_bytes() == 0) return;
-  to.buffer().is_host_accessible() ? get(to, from) : put(to, from);
+std::exception_ptr Transfers::copy(const Tensor& to, const Tensor& from) {
+  if (to.size_bytes() == 0) return nullptr;
+  return to.buffer().is_host_accessible() ? get(to, from) : put(to, from);
 }
 
-void Transfers::get(const Tensor& to, const Tensor& from) {
+std::exception_ptr Transfers::get(const Tensor& to, const Tensor& from) {
   const auto bytes = static_cast<std::int64_t>(to.size_bytes());
   const int process = access_.process_of(from), tag = next_tag();
   Done done("values of " + from.device().id().text());
@@ -54,10 +54,12 @@ void Transfers::get(const Tensor& to, const Tensor& from) {
     message.put(reinterpret_cast<std::uint64_t>(from.data())).put(bytes).put(tag);
   });
   access_.wait_on_stream(done);
-  if (has_come && !whole.empty()) std::memcpy(to.data(), whole.data(), whole.size());
+  if (!has_come) return access_.loss_of(process);
+  if (!whole.empty()) std::memcpy(to.data(), whole.data(), whole.size());
+  return nullptr;
 }
 
-void Transfers::put(const Tensor& to, const Tensor& from) {
+std::exception_ptr Transfers::put(const Tensor& to, const Tensor& from) {
   const auto bytes = static_cast<std::int64_t>(to.size_bytes());
   const int process = access_.process_of(to), tag = next_tag();
   auto done = std::make_shared<Done>("values to reach " + to.device().id().text());
@@ -72,6 +74,7 @@ void Transfers::put(const Tensor& to, const Tensor& from) {
   add(transport_.begin_send(process, TagChooser::sender, tag, from.data(), bytes), [done](bool) { done->note(); });
   if (access_.is_lost(process)) lose(process);  // it may have been lost before the put was noted
   access_.wait_on_stream(*done);
+  return access_.loss_of(process);
 }
 
 void Transfers::handle(int from, RemoteKind kind, ByteReader& bytes) {

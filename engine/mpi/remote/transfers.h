@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,8 +22,8 @@ class Transfers {
   Transfers(RemoteAccess& access, Transport& transport) : access_(access), transport_(transport) {}
 
   // Gets or puts the values, on the thread of a stream, and returns when they have arrived. One of the two tensors is
-  // in memory of this process.
-  void copy(const Tensor& to, const Tensor& from);
+  // in memory of this process. Returns the error where the other process was lost.
+  std::exception_ptr copy(const Tensor& to, const Tensor& from);
   void handle(int from, RemoteKind kind, ByteReader& bytes);
   // Checks the transfers under way. Returns false if none has ended. One thread at a time may call it.
   bool progress();
@@ -37,8 +38,8 @@ class Transfers {
     std::function<void(bool has_failed)> ended;
   };
 
-  void get(const Tensor& to, const Tensor& from);
-  void put(const Tensor& to, const Tensor& from);
+  std::exception_ptr get(const Tensor& to, const Tensor& from);
+  std::exception_ptr put(const Tensor& to, const Tensor& from);
   void add(std::unique_ptr<Transfer> transfer, std::function<void(bool has_failed)> ended);
   void take_whole(int from, std::byte* to, std::int64_t size, int tag);
   int next_tag();

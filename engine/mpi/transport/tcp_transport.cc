@@ -13,6 +13,7 @@
 #include "engine/mpi/transport/tcp_join.h"
 #include "engine/mpi/transport/tcp_parts.h"
 #include "engine/mpi/transport/tcp_peer.h"
+#include "engine/mpi/transport/tcp_transfers.h"
 #include "topologies/base/dtype.h"
 
 namespace tandem::mpi {
@@ -20,25 +21,6 @@ namespace {
 
 constexpr auto kLastWords = std::chrono::seconds(1);   // how long the others may take to hear why the job ends
 constexpr std::int64_t kBroadcastInParts = 64 * 1024;  // bytes from which all ranks pass a broadcast on
-
-class SendTransfer final : public Transfer {
- public:
-  explicit SendTransfer(std::shared_ptr<Sent> sent) : sent_(std::move(sent)) {}
-  bool is_done() override { return sent_->load(); }
-
- private:
-  const std::shared_ptr<Sent> sent_;
-};
-
-class ReceiveTransfer final : public Transfer {
- public:
-  explicit ReceiveTransfer(std::shared_ptr<Receipt> receipt) : receipt_(std::move(receipt)) {}
-  bool is_done() override { return receipt_->is_done.load(); }
-  bool has_failed() const override { return receipt_->is_lost.load(); }
-
- private:
-  const std::shared_ptr<Receipt> receipt_;
-};
 
 FrameStream stream_of(TagChooser chooser) {
   return chooser == TagChooser::receiver ? FrameStream::receiver_chooses : FrameStream::sender_chooses;
@@ -334,7 +316,7 @@ class TcpTransport final : public Transport {
   // A frame of a collective. The others may have what this rank lacks, so that none of them can go on.
   void await(const Receipt& receipt) {
     arrivals_.wait(receipt);
-    if (receipt.is_lost.load()) abort(kRunFailed, "a task was lost in the middle of a collective; the job ends");
+    if (receipt.is_lost.load()) end_because("a task was lost in the middle of a collective; the job ends");
   }
 
   // Returns whether the job goes on without the rank.
@@ -348,10 +330,13 @@ class TcpTransport final : public Transport {
 
   void lose(int rank) {
     if (note_loss(rank)) return;
-    become_last_words();
-    const std::string reason =
+    end_because(
         fmt::format("{} has ended before the job: it was killed, has crashed, or its network is gone; the job ends",
-                    place_of_task(tasks_, rank));
+                    place_of_task(tasks_, rank)));
+  }
+
+  [[noreturn]] void end_because(const std::string& reason) {
+    become_last_words();
     std::fputs(fmt::format("tandem: {}\n", reason).c_str(), stderr);
     end_job(kRunFailed, reason);
   }
