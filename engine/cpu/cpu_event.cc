@@ -26,6 +26,7 @@ std::string CpuEvent::text() const {
 
 void CpuEvent::throw_if_failed() const {
   TANDEM_CHECK(stream_ != nullptr, "an event of another process that does not tell failures");
+  if (is_complete() && loss_) std::rethrow_exception(loss_);
   stream_->throw_if_lost();
   stream_->throw_if_failed();
 }
@@ -39,6 +40,11 @@ void CpuEvent::synchronize() {
     throw;
   }
   throw_if_failed();
+}
+
+void CpuEvent::complete_with_loss(std::exception_ptr loss) {
+  loss_ = std::move(loss);
+  complete();
 }
 
 void CpuEvent::complete() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -22,6 +23,11 @@ class CpuEvent : public EventState {
   void synchronize() override;
 
   void complete();
+  // The same for a point before which the stream could not copy from or to a process that was lost: synchronize()
+  // throws the error, and so does that of the next event on a stream that waits for this one.
+  void complete_with_loss(std::exception_ptr loss);
+  // Once complete: that error, or null.
+  virtual std::exception_ptr loss() const { return loss_; }
   // Calls `function`, which does not throw, once the event is complete: on the thread that completes it, or now.
   void when_complete(std::function<void()> function);
   // Waits on the thread of another stream. Returns false when the run was stopped first.
@@ -42,6 +48,7 @@ class CpuEvent : public EventState {
   threads::WaitList waiters_;
   std::mutex mutex_;  // guards functions_
   std::vector<std::function<void()>> functions_;
+  std::exception_ptr loss_;  // written before it is complete
 };
 
 }  // namespace tandem::cpu

@@ -8,7 +8,7 @@
 namespace tandem::cpu {
 
 void CpuStream::synchronize() {
-  if (is_empty() && !context_.control.is_stopped()) {
+  if (is_empty() && !has_loss_.load() && !context_.control.is_stopped()) {
     throw_if_lost();
     worker_.throw_if_failed();
     return;
@@ -65,7 +65,7 @@ void CpuStream::execute(Copy& copy, int step) {
     if (copy.to.buffer().is_host_accessible() && copy.from.buffer().is_host_accessible()) {
       std::memmove(copy.to.data(), copy.from.data(), bytes);
     } else {
-      context_.remote_memory->copy(copy.to, copy.from);
+      note_loss(copy.issuer, context_.remote_memory->copy(copy.to, copy.from));
     }
   };
   if (!attempt("copy", threads::After::success, move)) return;
@@ -77,12 +77,24 @@ void CpuStream::execute(Copy& copy, int step) {
   log(record, start, end);
 }
 
+// The next event of the same issuer tells of it.
+void CpuStream::note_loss(int issuer, const std::exception_ptr& loss) {
+  if (!loss) return;
+  losses_[issuer] = loss;
+  if (issuer == threads::kIssuedHere) has_loss_.store(true);
+}
+
 void CpuStream::execute(Mark& mark, int /*step*/) {
-  mark.event->complete();
+  const auto loss = losses_.find(mark.issuer);
+  if (loss == losses_.end()) return mark.event->complete();
+  const std::exception_ptr error = loss->second;
+  losses_.erase(loss);
+  if (mark.issuer == threads::kIssuedHere) has_loss_.store(false);
+  mark.event->complete_with_loss(error);
 }
 
 void CpuStream::execute(WaitFor& wait, int /*step*/) {
-  wait.event->wait_on_stream(waiter_);
+  if (wait.event->wait_on_stream(waiter_)) note_loss(wait.issuer, wait.event->loss());
 }
 
 // Takes part even when an op of this worker has failed, because the other devices wait for it.

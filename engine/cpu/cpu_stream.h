@@ -1,6 +1,9 @@
 // A stream of the cpu engine: its thread executes the work itself.
 #pragma once
 
+#include <atomic>
+#include <exception>
+#include <map>
 #include <vector>
 
 #include "engine/cpu/cpu_event.h"
@@ -35,9 +38,13 @@ class CpuStream final : public threads::QueuedStream<CpuStream, CpuEvent> {
   bool is_lost() const;
   // Waits until work that began at `start` has taken `factor` times as long, and what slow_down() adds to that.
   void hold_back(Nanoseconds start, double factor) const;
+  bool tells_loss(const CpuEvent& event) const override { return event.loss() != nullptr; }
+  void note_loss(int issuer, const std::exception_ptr& loss);
   void log(Record record, Nanoseconds start, Nanoseconds end);
 
   RecordLog log_;
+  std::map<int, std::exception_ptr> losses_;  // of values, by who has issued the copy; only the thread uses it
+  std::atomic<bool> has_loss_{false};         // of values for this process
 };
 
 }  // namespace tandem::cpu

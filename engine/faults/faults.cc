@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "topologies/base/error.h"
@@ -25,6 +26,11 @@ void check_period(const FaultPeriod& period) {
 }
 
 }  // namespace
+
+bool Faults::survives_losses() const {
+  return goes_on_without_lost ||
+         std::any_of(lost_workers.begin(), lost_workers.end(), [](const LostWorker& lost) { return !lost.ends_run; });
+}
 
 double slowdown_of(const Faults& faults, int worker, std::optional<int> device, double date_s, int step) {
   double factor = 1;

@@ -74,8 +74,12 @@ struct Faults {
   std::vector<SlowLinks> slow_links{};
   std::vector<Jitter> jitter{};
   std::vector<LostWorker> lost_workers{};
+  // Where workers are processes of their own: the run goes on without one whose process ends, for whatever reason,
+  // unless it is the first worker, a chief or a parameter server. A LostWorker that does not end the run implies it.
+  bool goes_on_without_lost = false;
 
   bool empty() const { return slow_devices.empty() && slow_links.empty() && jitter.empty() && lost_workers.empty(); }
+  bool survives_losses() const;
 };
 
 // Returns how much longer an op takes that begins at this date, in this step of its worker: the product of the factors

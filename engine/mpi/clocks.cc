@@ -17,6 +17,7 @@ ClockReading read_clock(Transport& transport, int rank, const std::function<Nano
     transport.receive(rank, kTag, &theirs, sizeof(theirs));
     const Nanoseconds answered = now();
     const Nanoseconds error = (answered - asked + 1) / 2;
+    if (transport.is_lost(rank)) return {};
     if (error < best.error_ns) best = {theirs, theirs - asked - (answered - asked) / 2, error};
   }
   return best;

@@ -18,7 +18,7 @@ struct ClockReading {
 };
 
 // Reads the clocks of all ranks, which all call this while no collective is under way. Returns the readings by rank on
-// rank 0, nothing on the others.
+// rank 0, nothing on the others. That of a lost rank is all 0.
 std::vector<ClockReading> read_clocks(Transport& transport, const std::function<Nanoseconds()>& now);
 
 // Converts the times of a clock between two readings.

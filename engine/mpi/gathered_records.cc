@@ -46,6 +46,7 @@ std::vector<Record> gather_records(Transport& transport, const std::vector<Recor
   const std::vector<std::string> texts = transport.gather(bytes.take());
   std::vector<Record> records;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    if (texts[rank].empty()) continue;
     ByteReader read(texts[rank]);
     std::vector<AlignedClock> known = read.get_list<AlignedClock>();
     if (rank == 0) clocks = std::move(known);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -15,6 +17,7 @@
 #include "engine/kernels/gemm.h"
 #include "engine/mpi/clocks.h"
 #include "engine/mpi/gathered_records.h"
+#include "engine/mpi/launched_sockets.h"
 #include "engine/mpi/rank_machines.h"
 #include "engine/mpi/session.h"
 #include "engine/mpi/transport/transport_library.h"
@@ -57,16 +60,19 @@ std::string microseconds_text(Nanoseconds ns) {
 class MpiEngine final : public Engine {
  public:
   MpiEngine(EngineOptions options, OpenGpus open_gpus)
-      : options_(std::move(options)), ranks_{mpi::Session::join(), options_.workers} {
+      : options_(std::move(options)),
+        ranks_{mpi::Session::join(), options_.workers, options_.faults && options_.faults->survives_losses()} {
     cpu::slow_down();  // throws for a wrong value, before the run
     settings_ = {{"hardware_threads", std::to_string(threads::available_cores())}, {"blas", blas_description()}};
     if (mpi::Session* session = ranks_.session) {
       session->meet(what_is_opened());
+      session->transport().set_expendable(ranks_.survives_losses ? ranks_.expendable() : std::vector<bool>());
+      if (!ranks_.survives_losses) require_all_ranks();
       const std::vector<std::string>& hosts = session->hosts();
       const std::size_t machines = std::set<std::string>(hosts.begin(), hosts.end()).size();
       settings_["ranks"] = fmt::format("{} on {} host{}", hosts.size(), machines, machines == 1 ? "" : "s");
-      const bool is_launched = rank_of_process().count > 1;
-      settings_[is_launched ? "mpi" : "connections"] = is_launched ? session->transport().library() : "TCP";
+      const bool has_sockets = session->transport().can_lose_ranks();
+      settings_[has_sockets ? "connections" : "mpi"] = has_sockets ? "TCP" : session->transport().library();
     } else {
       settings_["ranks"] = "1";
     }
@@ -84,6 +90,12 @@ class MpiEngine final : public Engine {
   }
 
  private:
+  void require_all_ranks() const {
+    const std::vector<mpi::LostRank> lost = ranks_.session->messenger().lost_ranks();
+    if (lost.empty()) return;
+    throw RunError(fmt::format("{} was lost before this run", ranks_.session->place(lost.front().rank)));
+  }
+
   // Opens the GPUs of this process, and returns what all have opened. Throws UnavailableError on all ranks if one of
   // them has no GPU.
   std::vector<mpi::ProcessGpus> open_on_all_ranks(OpenGpus open_gpus) {
@@ -146,11 +158,20 @@ class MpiEngine final : public Engine {
     return timeline;
   }
 
-  // What other processes know of a worker that is lost for a while would have to be told them.
+  // A worker that is a process of its own is killed, and does not come back.
   void check_losses() const {
     if (ranks_.session == nullptr || !options_.faults) return;
     for (const LostWorker& lost : options_.faults->lost_workers) {
-      if (!lost.ends_run) throw UsageError("engine 'mpi' loses a worker for a while in one process only");
+      if (lost.ends_run) continue;
+      if (std::isfinite(lost.back_after_s)) {
+        throw UsageError("engine 'mpi' loses a worker for a while in one process only");
+      }
+      const auto process = static_cast<std::size_t>(ranks_.owner(lost.worker));
+      if (!ranks_.expendable()[process]) {
+        throw UsageError(fmt::format("no run goes on without {}, which has the first worker, a chief or a server",
+                                     ranks_.session->place(static_cast<int>(process))));
+      }
+      if (!ranks_.session->transport().can_lose_ranks()) throw UnavailableError(mpi::why_launch_loses_no_rank());
     }
   }
 
@@ -167,21 +188,42 @@ class MpiEngine final : public Engine {
       workers += fmt::format("{}/job:{}/task:{} with {} devices{}", workers.empty() ? "" : ", ", worker.job,
                              worker.task, worker.device_count, worker.device_type == DeviceType::gpu ? " (GPUs)" : "");
     }
-    return {{"list of workers", workers}, {"level of records", std::string(name_of(options_.records))}};
+    return {{"list of workers", workers},
+            {"level of records", std::string(name_of(options_.records))},
+            {"way with lost workers", ranks_.survives_losses ? "to go on" : "to end"}};
   }
 
   Timeline run_on_all_ranks(threads::Run& run, const Program& program) const {
     ranks_.session->meet({});
     mpi::Transport& transport = ranks_.session->transport();
+    const auto start = threads::Clock::now();
     const auto now = [&run] { return run.context().now(); };
     const std::vector<mpi::ClockReading> begin = mpi::read_clocks(transport, now);
     Timeline timeline = run.run(program);
     const std::vector<mpi::ClockReading> end = mpi::read_clocks(transport, now);
     std::vector<mpi::AlignedClock> clocks;
-    for (std::size_t rank = 0; rank < begin.size(); ++rank) clocks.push_back({begin[rank], end[rank]});
+    for (std::size_t rank = 0; rank < begin.size(); ++rank) {
+      clocks.push_back({begin[rank], transport.is_lost(static_cast<int>(rank)) ? begin[rank] : end[rank]});
+    }
     timeline.records = mpi::gather_records(transport, timeline.records, clocks);
     add_clocks(timeline.settings, clocks);
+    add_losses(timeline, start);
     return timeline;
+  }
+
+  void add_losses(Timeline& timeline, threads::Clock::time_point start) const {
+    if (ranks_.survives_losses && !ranks_.session->transport().can_lose_ranks()) {
+      timeline.notes.push_back(mpi::why_launch_loses_no_rank());
+    }
+    for (const mpi::LostRank& lost : ranks_.session->messenger().lost_ranks()) {
+      const std::chrono::duration<double> when = lost.at - start;
+      std::string workers;
+      for (std::size_t worker = 0; worker < options_.workers.size(); ++worker) {
+        if (ranks_.owner(static_cast<int>(worker)) == lost.rank) workers += options_.workers[worker].text() + " ";
+      }
+      timeline.notes.push_back(fmt::format("{}({}) was lost {:.3g} s into the run; the others went on without it",
+                                           workers, ranks_.session->place(lost.rank), when.count()));
+    }
   }
 
   static void add_clocks(std::map<std::string, std::string>& settings, const std::vector<mpi::AlignedClock>& clocks) {

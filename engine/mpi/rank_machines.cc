@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/cpu/cpu_device.h"
 #include "engine/mpi/device_collectives.h"
@@ -32,10 +33,29 @@ std::vector<int> Ranks::owners_of(const std::vector<Device*>& devices) const {
   return owners;
 }
 
+std::vector<bool> Ranks::expendable() const {
+  std::vector<bool> ranks(static_cast<std::size_t>(count()), true);
+  for (std::size_t worker = 0; worker < workers.size(); ++worker) {
+    const bool is_needed = worker == 0 || workers[worker].job == "chief" || workers[worker].job == "ps";
+    if (is_needed) ranks[static_cast<std::size_t>(owner(static_cast<int>(worker)))] = false;
+  }
+  return ranks;
+}
+
+std::vector<int> Ranks::keepers() const {
+  const std::vector<bool> may_go = expendable();
+  std::vector<int> all;
+  for (int rank = 0; rank < count(); ++rank) {
+    if (!survives_losses || !may_go[static_cast<std::size_t>(rank)]) all.push_back(rank);
+  }
+  return all;
+}
+
 OtherRanks::OtherRanks(const Ranks& ranks, bool reach_memory)
     : ranks_(ranks),
       reach_memory_(reach_memory),
-      access_(std::make_shared<RemoteAccess>(ranks.session->messenger(), ranks.session->transport())) {}
+      access_(std::make_shared<RemoteAccess>(ranks.session->messenger(), ranks.session->transport(), ranks.keepers(),
+                                             ranks.survives_losses)) {}
 
 std::shared_ptr<SharedTensor> OtherRanks::shared_tensor(std::string_view name, const std::function<Tensor()>& make) {
   if (reach_memory_) return access_->shared_tensors().get(name, make);
@@ -45,6 +65,14 @@ std::shared_ptr<SharedTensor> OtherRanks::shared_tensor(std::string_view name, c
 
 std::shared_ptr<Mailbox> OtherRanks::mailbox(int owner, std::string_view name) {
   return access_->mailboxes().get(ranks_.owner(owner), owner, name);
+}
+
+void OtherRanks::begin(threads::RunControl& control, OnLoss on_loss) {
+  access_->begin(control, [this, on_loss = std::move(on_loss)](int process) {
+    for (int worker = 0; worker < static_cast<int>(ranks_.workers.size()); ++worker) {
+      if (ranks_.owner(worker) == process) on_loss(worker);
+    }
+  });
 }
 
 void OtherRanks::note_still(std::optional<std::string> waits) {

@@ -23,12 +23,16 @@ namespace tandem::mpi {
 struct Ranks {
   Session* const session;  // null where this process is alone
   const std::vector<WorkerSpec> workers;
+  const bool survives_losses = false;  // the job goes on without expendable processes
 
   int count() const { return session == nullptr ? 1 : session->rank().count; }
   int index() const { return session == nullptr ? 0 : session->rank().index; }
   // Worker w of n is in process w * processes / n or, if there are more processes than workers, in process w.
   int owner(int worker) const;
   std::vector<int> owners_of(const std::vector<Device*>& devices) const;
+  // Whether the job can go on without the process: it has neither the first worker, nor a chief, nor a server.
+  std::vector<bool> expendable() const;
+  std::vector<int> keepers() const;  // the others, if `survives_losses`; else all
 };
 
 // The other processes of a run.
@@ -43,7 +47,7 @@ class OtherRanks final : public threads::Neighbours {
   threads::RemoteMemory& memory() override { return *access_; }
   std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const std::function<Tensor()>& make) override;
   std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) override;
-  void begin(threads::RunControl& control) override { access_->begin(control); }
+  void begin(threads::RunControl& control, OnLoss on_loss) override;
   void fail(const std::exception_ptr& error) override { messenger().fail(error); }
   void note_still(std::optional<std::string> waits) override;
   void flush() override { access_->flush(); }

@@ -8,6 +8,7 @@
 #include "engine/base/bytes.h"
 #include "engine/mpi/build_identity.h"
 #include "engine/mpi/join_watch.h"
+#include "engine/mpi/launched_sockets.h"
 #include "engine/mpi/transport/tcp_join.h"
 #include "engine/mpi/transport/tcp_transport.h"
 #include "engine/mpi/transport/transport_library.h"
@@ -74,7 +75,10 @@ Session* Session::join() {
     throw UnavailableError(fmt::format("engine 'mpi' cannot use the {} {}: {}", count,
                                        is_launched ? "processes that were launched" : "tasks of the cluster", reason));
   }
-  Transport& transport = is_launched ? join_launch() : open_tcp_transport(tasks, join_timeout_s());
+  const bool has_mpi = is_launched && !launcher_keeps_others();
+  Transport& transport = has_mpi       ? join_launch()
+                         : is_launched ? open_launched_sockets(rank_of_process())
+                                       : open_tcp_transport(tasks, join_timeout_s());
   session.reset(new Session(transport, is_launched ? TaskList() : tasks));
   set_joined_job(session.get());
   session->begin();
@@ -85,13 +89,7 @@ Session* Session::join() {
 Transport& Session::join_launch() {
   const JoinWatch watch(rank_of_process());
   Transport& transport = open_transport();
-  if (transport.size() == 1) {
-    throw UnavailableError(
-        fmt::format("engine 'mpi': the launcher says that there are {} processes, but {} finds itself alone; launch "
-                    "with the mpirun "
-                    "of that MPI",
-                    rank_of_process().count, transport.library()));
-  }
+  if (transport.size() == 1) refuse_lone_rank(rank_of_process(), transport.library());
   return transport;
 }
 
@@ -162,6 +160,7 @@ void Session::part() {
 
 void Session::note_failures(const std::vector<std::string>& statuses) {
   for (std::size_t rank = 0; rank < statuses.size(); ++rank) {
+    if (statuses[rank].empty()) continue;  // the rank was lost
     const ReadStatus read = read_status(statuses[rank]);
     if (read.status == Status::leaves) has_met_end_ = true;
     if (!read.failure.empty()) failures_[static_cast<int>(rank)] = read.failure;
@@ -185,7 +184,9 @@ void Session::meet(const std::map<std::string, std::string>& what) {
   std::map<std::string, std::string> all = stated_;
   all.insert(what.begin(), what.end());
   std::vector<Stated> stated;
-  for (const std::string& status : exchange(all)) stated.push_back(read_status(status).what);
+  for (const std::string& status : exchange(all)) {
+    stated.push_back(status.empty() ? all : read_status(status).what);  // "": the rank was lost
+  }
   refuse_differences(stated);
 }
 
@@ -193,7 +194,7 @@ std::vector<std::string> Session::gather(const std::string& mine) {
   static const std::string kGathered = "what is gathered";
   std::vector<std::string> texts;
   for (const std::string& status : exchange({{kGathered, mine}})) {
-    texts.push_back(std::move(read_status(status).what[kGathered]));
+    texts.push_back(status.empty() ? "" : std::move(read_status(status).what[kGathered]));
   }
   return texts;
 }

@@ -17,10 +17,11 @@ namespace tandem::mpi {
 
 class Session final : public LaunchedJob {
  public:
-  // Joins the job at the first call: by MPI where a launcher has started this process with others, else the tasks of
-  // set_tasks() by TCP. Returns null where this process is alone. Throws UnavailableError where MPI or this task's
-  // address cannot be used, and where refuse_jobs() forbids it; RunError where tasks do not meet; and RunError, on all
-  // ranks, if they have different purposes or are different builds, whose messages may differ.
+  // Joins the job at the first call: by MPI where a launcher has started this process with others (by sockets where it
+  // keeps the others of a process that ends), else the tasks of set_tasks() by TCP. Returns null where this process is
+  // alone. Throws UnavailableError where MPI or this task's address cannot be used, and where refuse_jobs() forbids it;
+  // RunError where tasks do not meet; and RunError, on all ranks, if they have different purposes or are different
+  // builds, whose messages may differ.
   static Session* join();
   ~Session() override;
   Session(const Session&) = delete;

@@ -1,6 +1,7 @@
 #include "engine/threads/fault_injector.h"
 
 #include <cmath>
+#include <utility>
 
 #include "engine/threads/thread_monitor.h"
 
@@ -20,14 +21,14 @@ void FaultInjector::begin_step(int worker, int step, Nanoseconds now) {
   const Clock::time_point date = Clock::now();
   if (begin_.compare_exchange_strong(none, now)) {
     for (const LostWorker& lost : faults_.lost_workers) {
-      if (lost.ends_run || lost.step) continue;
+      if (ends_worker(lost) || lost.step) continue;
       lose_for_a_while(lost,
                        date + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(lost.at_s)));
     }
   }
   for (const LostWorker& lost : faults_.lost_workers) {
-    if (lost.step != step || worker != (lost.ends_run ? lost.worker : 0)) continue;
-    if (lost.ends_run) lose(lost);
+    if (lost.step != step || worker != (ends_worker(lost) ? lost.worker : 0)) continue;
+    if (ends_worker(lost)) lose(lost);
     set_lost(lost, true);
     lose_for_a_while(lost, date);
   }
@@ -36,7 +37,7 @@ void FaultInjector::begin_step(int worker, int step, Nanoseconds now) {
 
 void FaultInjector::check(int worker, Nanoseconds now) const {
   for (const LostWorker& lost : faults_.lost_workers) {
-    if (lost.ends_run && !lost.step && lost.worker == worker && lost.at_s <= seconds_of(now)) lose(lost);
+    if (ends_worker(lost) && !lost.step && lost.worker == worker && lost.at_s <= seconds_of(now)) lose(lost);
   }
 }
 
@@ -90,16 +91,32 @@ void FaultInjector::change_workers() {
 }
 
 void FaultInjector::set_lost(const LostWorker& lost, bool is_lost) {
-  std::vector<std::shared_ptr<ThreadMonitor>> watchers;
   {
     const std::lock_guard lock(mutex_);
     if (is_lost == lost_.contains(lost.worker)) return;
     if (is_lost) {
-      lost_.emplace(lost.worker, &lost);
+      lost_.emplace(lost.worker, lost_worker_error(lost, workers_[static_cast<std::size_t>(lost.worker)].text()));
       ++losses_[lost.worker];
     } else {
       lost_.erase(lost.worker);
     }
+  }
+  notify();
+}
+
+void FaultInjector::lose_process(int worker) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!gone_.insert(worker).second) return;
+    ++losses_[worker];
+  }
+  notify();
+}
+
+void FaultInjector::notify() {
+  std::vector<std::shared_ptr<ThreadMonitor>> watchers;
+  {
+    const std::lock_guard lock(mutex_);
     watchers = watchers_;
   }
   for (const auto& watcher : watchers) watcher->notify_all_from_outside();
@@ -107,7 +124,7 @@ void FaultInjector::set_lost(const LostWorker& lost, bool is_lost) {
 
 bool FaultInjector::is_lost(int worker) const {
   const std::lock_guard lock(mutex_);
-  return lost_.contains(worker);
+  return lost_.contains(worker) || gone_.contains(worker);
 }
 
 int FaultInjector::losses(int worker) const {
@@ -120,7 +137,7 @@ void FaultInjector::throw_if_lost(int worker) const {
   const std::lock_guard lock(mutex_);
   const auto lost = lost_.find(worker);
   if (lost == lost_.end()) return;
-  std::rethrow_exception(lost_worker_error(*lost->second, workers_[static_cast<std::size_t>(worker)].text()));
+  std::rethrow_exception(lost->second);
 }
 
 void FaultInjector::watch(std::shared_ptr<ThreadMonitor> monitor) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -23,8 +24,8 @@ class ThreadMonitor;
 
 class FaultInjector {
  public:
-  // `kill` ends the process that has a lost worker; where it is empty, or returns, the worker ends with
-  // lost_worker_error().
+  // `kill` ends the process that has a lost worker, where workers are processes of their own; where it is empty, or
+  // returns, the worker ends with lost_worker_error().
   FaultInjector(const Faults& faults, std::vector<WorkerSpec> workers, std::function<void()> kill)
       : faults_(faults), workers_(std::move(workers)), kill_(std::move(kill)) {}
   ~FaultInjector();
@@ -41,8 +42,10 @@ class FaultInjector {
   // See Worker.
   bool is_lost(int worker) const;
   int losses(int worker) const;
-  void throw_if_lost(int worker) const;  // with lost_worker_error()
+  void throw_if_lost(int worker) const;  // with lost_worker_error(); not where its process is lost
   void watch(std::shared_ptr<ThreadMonitor> monitor);
+  // The worker's process is lost for good.
+  void lose_process(int worker);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -51,22 +54,26 @@ class FaultInjector {
   void lose(const LostWorker& lost) const;
   void lose_for_a_while(const LostWorker& lost, Clock::time_point date);
   void change_workers();  // on the thread
+  // Whether the worker itself ends, in its own process.
+  bool ends_worker(const LostWorker& lost) const { return lost.ends_run || kill_ != nullptr; }
   void set_lost(const LostWorker& lost, bool is_lost);
+  void notify();
 
   const Faults& faults_;
   const std::vector<WorkerSpec> workers_;
   const std::function<void()> kill_;
   std::atomic<Nanoseconds> begin_{kNotBegun};
 
-  mutable std::mutex mutex_;  // guards the next six
+  mutable std::mutex mutex_;  // guards the next seven
   std::condition_variable changed_;
   struct Change {
     const LostWorker* lost = nullptr;
     bool is_lost = true;
   };
   std::multimap<Clock::time_point, Change> changes_;
-  std::map<int, int> losses_;              // so far, by worker
-  std::map<int, const LostWorker*> lost_;  // by worker
+  std::map<int, int> losses_;               // so far, by worker
+  std::map<int, std::exception_ptr> lost_;  // the errors, by worker
+  std::set<int> gone_;                      // workers whose processes are lost
   std::vector<std::shared_ptr<ThreadMonitor>> watchers_;
   bool ends_ = false;
   std::thread thread_;

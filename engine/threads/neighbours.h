@@ -30,8 +30,10 @@ class Neighbours {
   // See SharedState::mailbox.
   virtual std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) = 0;
 
-  // Begins a run. Its control is stopped when the run ends in a failure, whoever caused it.
-  virtual void begin(RunControl& control) = 0;
+  // Begins a run. Its control is stopped when the run ends in a failure, whoever caused it. Where the run goes on
+  // without a process that was lost, `on_loss` is called for each of its workers.
+  using OnLoss = std::function<void(int worker)>;
+  virtual void begin(RunControl& control, OnLoss on_loss) = 0;
   // Ends the run of all processes. Only the first failure counts.
   virtual void fail(const std::exception_ptr& error) = 0;
   // Says that nothing here goes on by itself, and who waits for what ("": nobody); nothing takes that back.

@@ -13,16 +13,19 @@ std::string stream_text(const Device& device, int index) {
   return fmt::format("stream {} of {}", index, device.id().text());
 }
 
-thread_local std::optional<int> remote_step;
+struct Elsewhere {
+  int process, step;
+};
+thread_local std::optional<Elsewhere> elsewhere;
 
 }  // namespace
 
-IssuedInStep::IssuedInStep(int step) {
-  remote_step = step;
+IssuedElsewhere::IssuedElsewhere(int process, int step) {
+  elsewhere = {process, step};
 }
 
-IssuedInStep::~IssuedInStep() {
-  remote_step.reset();
+IssuedElsewhere::~IssuedElsewhere() {
+  elsewhere.reset();
 }
 
 StreamBase::StreamBase(RunContext& context, WorkerState& worker, Device& device, int index)
@@ -59,8 +62,12 @@ void StreamBase::check_is_here(Op& op) const {
   });
 }
 
+int StreamBase::issuer() {
+  return elsewhere ? elsewhere->process : kIssuedHere;
+}
+
 int StreamBase::step_of_caller() const {
-  if (remote_step) return *remote_step;
+  if (elsewhere) return elsewhere->step;
   const Worker* issuer = Task::current().worker();
   return issuer == nullptr ? worker_.step() : static_cast<const ThreadWorker*>(issuer)->step();
 }

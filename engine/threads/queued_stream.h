@@ -28,14 +28,15 @@ namespace tandem::threads {
 // Whether work is executed only while its worker has not failed, or always, because others wait for it.
 enum class After : bool { success, anything };
 
-// Assigns what this thread issues during the object's life to `step`, a step of a worker of another process.
-class IssuedInStep {
+// Assigns what this thread issues during the object's life to another process, in `step` of its worker.
+class IssuedElsewhere {
  public:
-  explicit IssuedInStep(int step);
-  ~IssuedInStep();
-  IssuedInStep(const IssuedInStep&) = delete;
-  IssuedInStep& operator=(const IssuedInStep&) = delete;
+  IssuedElsewhere(int process, int step);
+  ~IssuedElsewhere();
+  IssuedElsewhere(const IssuedElsewhere&) = delete;
+  IssuedElsewhere& operator=(const IssuedElsewhere&) = delete;
 };
+inline constexpr int kIssuedHere = -1;
 
 // The part of a stream that does not depend on the type of event.
 class StreamBase : public LocalStream {
@@ -56,6 +57,7 @@ class StreamBase : public LocalStream {
   struct Copy {
     Tensor to, from;
     Category category;
+    int issuer;  // process; kIssuedHere: this one
   };
   struct Collective {
     std::shared_ptr<CollectiveCall> call;
@@ -78,6 +80,7 @@ class StreamBase : public LocalStream {
   void check_is_here(Op& op) const;
   // Work belongs to the step of the worker that issues it, which need not own the device.
   int step_of_caller() const;
+  static int issuer();  // the process for which the calling thread issues
   Record make_record(RecordKind kind, Category category, Name name, int step) const;
   Record make_record(const Collective& collective, int step) const;
 
@@ -118,7 +121,7 @@ class QueuedStream : public StreamBase {
     throw_if_lost(to.device());
     throw_if_lost(from.device());
     const bool is_in_order = index_ == kComputeStream && &from.device() == &device_;
-    Copy copy{to, is_in_order ? from.without_lease() : from, category};
+    Copy copy{to, is_in_order ? from.without_lease() : from, category, issuer()};
     const auto issuing = begin_issue();
     lend(copy.to);
     lend(copy.from);
@@ -129,7 +132,7 @@ class QueuedStream : public StreamBase {
     auto event = std::make_shared<EventType>(static_cast<StreamType&>(*this));
     const auto issuing = begin_issue();
     note_mark(*event);
-    Mark mark{event};
+    Mark mark{event, issuer()};
     if (!marks_here(mark)) push(std::move(mark));
     return Event(std::move(event));
   }
@@ -139,7 +142,7 @@ class QueuedStream : public StreamBase {
     TANDEM_REQUIRE(state != nullptr, "an event of another engine");
     const auto issuing = begin_issue();
     note_wait(*state);
-    if (!state->is_complete()) push(WaitFor{std::move(state)});
+    if (!state->is_complete() || tells_loss(*state)) push(WaitFor{std::move(state), issuer()});
   }
   void join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> timeout_s) override {
     const auto issuing = begin_issue();
@@ -152,9 +155,11 @@ class QueuedStream : public StreamBase {
 
   struct Mark {
     std::shared_ptr<EventType> event;
+    int issuer = kIssuedHere;
   };
   struct WaitFor {
     std::shared_ptr<EventType> event;
+    int issuer = kIssuedHere;
   };
 
   template <typename Work>
@@ -166,6 +171,8 @@ class QueuedStream : public StreamBase {
   // Called between begin_issue() and the queue.
   virtual void note_mark(EventType& /*event*/) {}
   virtual void note_wait(const EventType& /*event*/) {}
+  // Whether the event, which is complete, tells of lost values.
+  virtual bool tells_loss(const EventType& /*event*/) const { return false; }
   // Executes the mark on the caller's thread if the stream's has nothing to do.
   virtual bool marks_here(Mark& /*mark*/) { return false; }
 

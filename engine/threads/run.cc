@@ -79,7 +79,11 @@ void Run::add_device(ThreadWorker& worker, DeviceType type, int index, bool is_c
 Timeline Run::run(const Program& program) {
   Timeline timeline{
       .engine = capabilities_.engine, .devices = timeline_devices_, .records = {}, .settings = {}, .notes = {}};
-  if (neighbours_ != nullptr) neighbours_->begin(context_.control);
+  if (neighbours_ != nullptr) {
+    neighbours_->begin(context_.control, [this](int worker) {
+      if (context_.faults) context_.faults->lose_process(worker);
+    });
+  }
   {
     const DeadlockWatch watch(context_.control, deadlock_timeout_s_, neighbours_);
     run_programs(program);

@@ -9,6 +9,7 @@
 #include "reports/course/course_text.h"
 #include "scenarios/faults/fault_schedule.h"
 #include "scenarios/faults/fault_settings.h"
+#include "scenarios/faults/recovery_policy.h"
 
 namespace tandem {
 namespace {
@@ -18,6 +19,7 @@ class EngineFaults {
   explicit EngineFaults(const Job& job) : job_(job), settings_(*job.scenario.faults) {}
 
   Faults make() {
+    faults_.goes_on_without_lost = recovery_policy(job_.scenario) == RecoveryPolicy::continue_;
     faults_.jitter = settings_.jitter;
     for (const SlowFault& slow : settings_.slow) {
       if (!slow.again) add_slow(slow, slow.when);
@@ -25,8 +27,8 @@ class EngineFaults {
     add_recurring();
     for (const FailFault& fail : settings_.fail) {
       const int worker = index_of(fail.target);
-      if (fail.at_s) faults_.lost_workers.push_back({.worker = worker, .at_s = *fail.at_s});
-      if (fail.step) faults_.lost_workers.push_back({.worker = worker, .step = fail.step});
+      if (fail.at_s) add_lost({.worker = worker, .at_s = *fail.at_s});
+      if (fail.step) add_lost({.worker = worker, .step = fail.step});
     }
     add_first_failure();
     return std::move(faults_);
@@ -52,7 +54,13 @@ class EngineFaults {
         {.worker = worker, .device = slow.target.device, .factor = slow.factor, .when = when});
   }
 
-  // The run ends with the first worker that is lost at random.
+  // The first worker's losses are in the report, and servers have the variables: nobody goes on without them.
+  void add_lost(LostWorker lost) {
+    lost.ends_run = !faults_.goes_on_without_lost || lost.worker == 0 || lost.worker >= job_.workers;
+    faults_.lost_workers.push_back(lost);
+  }
+
+  // Of workers that are lost at random, the first one.
   void add_first_failure() {
     FaultSettings random;
     for (const FailFault& fail : settings_.fail) {
@@ -63,7 +71,7 @@ class EngineFaults {
     const ClusterEvent first = schedule.take();
     FaultTarget target = random.fail[static_cast<std::size_t>(first.fault)].target;
     target.task = first.worker;
-    faults_.lost_workers.push_back({.worker = index_of(target), .at_s = first.date_s});
+    add_lost({.worker = index_of(target), .at_s = first.date_s});
   }
 
   void add_recurring() {
@@ -114,7 +122,9 @@ std::string period_text(const FaultPeriod& when) {
 std::shared_ptr<const Faults> engine_faults(const Job& job) {
   if (!job.scenario.faults) return nullptr;
   Faults faults = EngineFaults(job).make();
-  return faults.empty() ? nullptr : std::make_shared<const Faults>(std::move(faults));
+  // A simulation loses no process.
+  const bool has_effect = !faults.empty() || (faults.survives_losses() && !job.models_machine);
+  return !has_effect ? nullptr : std::make_shared<const Faults>(std::move(faults));
 }
 
 std::vector<std::string> fault_texts(const FaultSettings& faults) {

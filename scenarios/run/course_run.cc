@@ -12,6 +12,7 @@
 #include "scenarios/faults/course_model.h"
 #include "scenarios/faults/engine_faults.h"
 #include "scenarios/faults/fault_settings.h"
+#include "scenarios/faults/recovery_policy.h"
 #include "scenarios/reading/scenario_rules.h"
 #include "topologies/base/strict_yaml.h"
 
@@ -20,27 +21,6 @@ namespace {
 
 constexpr int kSampleSteps = 8;           // after the warm-up, of each state
 constexpr int kMostStepsOneByOne = 2000;  // of a job with faults, in a simulation
-
-// Whether workers need none of the others in a step.
-bool may_go_on_without(const Scenario& scenario) {
-  return parameter_servers(scenario) > 0 && scenario.strategy.updates == VariableUpdates::asynchronous;
-}
-
-RecoveryPolicy policy_of(const Scenario& scenario) {
-  if (scenario.faults->recovery.policy) return *scenario.faults->recovery.policy;
-  if (may_go_on_without(scenario)) return RecoveryPolicy::continue_;
-  return training_workers(scenario) > 1 ? RecoveryPolicy::restart_all : RecoveryPolicy::end;
-}
-
-// Refuses what a strategy cannot do.
-void check_policy(const Scenario& scenario, RecoveryPolicy policy) {
-  if (policy != RecoveryPolicy::continue_ || may_go_on_without(scenario)) return;
-  throw InputError({scenario.problem_at(
-      "recovery.policy",
-      fmt::format("workers of strategy '{}' do not go on without one that is lost; restart_all, wait, "
-                  "spare and elastic are possible",
-                  scenario.strategy.name))});
-}
 
 // Returns the scenario without faults, but for times that vary, and with few steps.
 Scenario sample_of(const Scenario& scenario) {
@@ -174,8 +154,8 @@ bool has_course(const Scenario& scenario) {
 }
 
 RunResult run_course(const Scenario& scenario, const RunScenario& run) {
-  const RecoveryPolicy policy = policy_of(scenario);
-  check_policy(scenario, policy);
+  const RecoveryPolicy policy = recovery_policy(scenario);
+  check_recovery_policy(scenario);
   const Scenario sample = sample_of(scenario);
   RunResult result = run(sample, false);
   StepTimes times(scenario, sample, result.report, run);

@@ -13,6 +13,7 @@
 #include "scenarios/estimates/size_check.h"
 #include "scenarios/faults/engine_faults.h"
 #include "scenarios/faults/fault_settings.h"
+#include "scenarios/faults/recovery_policy.h"
 #include "scenarios/import/traces/trace.h"
 #include "scenarios/job/job.h"
 #include "scenarios/job/launch.h"
@@ -274,6 +275,7 @@ void add_scaling(Report& report, const Job& job) {
 void check_injection(const Scenario& scenario, const RunOptions& options) {
   if (!scenario.faults || engine_info(scenario.engine.name).needs_topology) return;
   const FaultSettings& faults = *scenario.faults;
+  check_recovery_policy(scenario);
   if (!faults.trace.empty()) {
     throw InputError(
         {scenario.problem_at("faults", fmt::format("engine '{}' is this machine, whose machines do not come and go",

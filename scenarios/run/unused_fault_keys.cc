@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
+#include "scenarios/faults/recovery_policy.h"
 #include "topologies/base/strict_yaml.h"
 
 namespace tandem {
@@ -24,8 +25,14 @@ bool loses_workers(const Job& job) {
 
 }  // namespace
 
+// On a real engine, only whether the job goes on has an effect.
+std::string why_policy(const Job& job) {
+  const bool goes_on = job.scenario.faults && recovery_policy(job.scenario) == RecoveryPolicy::continue_;
+  return !job.models_machine && goes_on ? "" : why_recovery(job);
+}
+
 std::string why_recovery(const Job& job) {
-  if (!job.models_machine) return fmt::format("engine '{}' ends with the worker that is lost", job.engine.name);
+  if (!job.models_machine) return fmt::format("engine '{}' brings no lost worker back", job.engine.name);
   return loses_workers(job) ? "" : "no worker is lost (faults)";
 }
 

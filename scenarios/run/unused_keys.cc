@@ -208,7 +208,7 @@ constexpr Rule kRules[] = {
     {"workload.overlap_products", why_overlap_products, true},
     {"workload.variables", why_variables, true},
     {"workload.epoch", why_epoch, true},
-    {"recovery.policy", [](const Run& run) { return why_recovery(run.job); }},
+    {"recovery.policy", [](const Run& run) { return why_policy(run.job); }},
     {"recovery.detection", [](const Run& run) { return why_recovery(run.job); }},
     {"recovery.restart", [](const Run& run) { return why_recovery(run.job); }},
     {"recovery.spares", [](const Run& run) { return why_recovery(run.job); }},

@@ -44,6 +44,14 @@ class CoordinatorTest : public testing::Test {
   void be_done(int from, const std::optional<JobError>& error = {}) {
     tell(from, MessageKind::done, [&](ByteWriter& bytes) { put_error(bytes, error); });
   }
+  void lose(int rank) { coordinator_.lose(rank); }
+  // A process that waits for nothing that is on its way says so; it knows of so many losses.
+  void wait_after(int losses) {
+    Stillness still = stillness(0, 1, 0);
+    still.waits = "worker 0 waits for the lock";
+    still.losses = losses;
+    tell(0, MessageKind::still, [&](ByteWriter& bytes) { put_stillness(bytes, still); });
+  }
   std::vector<std::string> take_said() { return std::exchange(said_, {}); }
 
  private:
@@ -110,6 +118,24 @@ TEST_F(CoordinatorTest, AProcessWhoseProgramsHaveYetToBeginIsNoPartOfADeadlock) 
   tell(1, MessageKind::idle);
   rest(1, 0, 0);
   EXPECT_THAT(take_said(), ElementsAre("0 stop", "1 stop"));
+}
+
+TEST_F(CoordinatorTest, NobodyWaitsForALostProcess) {
+  tell(0, MessageKind::idle);
+  lose(1);
+  EXPECT_THAT(take_said(), ElementsAre("0 finish"));
+  be_done(0);
+  EXPECT_THAT(take_said(), ElementsAre("0 end"));
+  tell(0, MessageKind::idle);
+  EXPECT_THAT(take_said(), ElementsAre("0 finish")) << "nor in the next run";
+}
+
+TEST_F(CoordinatorTest, AProcessThatWaitsMayGoOnOnceItKnowsOfALoss) {
+  lose(1);
+  wait_after(0);
+  EXPECT_THAT(take_said(), IsEmpty());
+  wait_after(1);
+  EXPECT_THAT(take_said(), ElementsAre("0 stop"));
 }
 
 TEST_F(CoordinatorTest, AProcessWhoseProgramsHaveEndedIsNamedInADeadlock) {

@@ -319,6 +319,14 @@ void Agreement::begin_next_run() {
   is_stopped_ = false;
 }
 
+bool Agreement::needs(int process) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(ballots_.begin(), ballots_.end(), [process](const auto& entry) {
+    const auto& group = entry.second->group_;
+    return group && std::binary_search(group->processes.begin(), group->processes.end(), process);
+  });
+}
+
 std::vector<OpenCall> Agreement::open_calls() {
   std::vector<OpenCall> open;
   const std::lock_guard lock(mutex_);

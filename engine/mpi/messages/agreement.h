@@ -96,6 +96,8 @@ class Agreement {
   void stop();
   void begin_next_run();
 
+  // Whether a call that has begun here needs a process.
+  bool needs(int process);
   std::vector<OpenCall> open_calls();
 
  private:

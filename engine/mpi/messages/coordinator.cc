@@ -19,6 +19,7 @@ void put_stillness(ByteWriter& bytes, const Stillness& stillness) {
   bytes.put(stillness.is_still)
       .put(stillness.is_after_end_of_job)
       .put_text(stillness.waits)
+      .put(stillness.losses)
       .put_list(stillness.sent)
       .put_list(stillness.received);
   bytes.put(static_cast<std::uint64_t>(stillness.open.size()));
@@ -30,6 +31,7 @@ Stillness get_stillness(ByteReader& bytes) {
   stillness.is_still = bytes.get<bool>();
   stillness.is_after_end_of_job = bytes.get<bool>();
   stillness.waits = bytes.get_text();
+  stillness.losses = bytes.get<int>();
   stillness.sent = bytes.get_list<std::int64_t>();
   stillness.received = bytes.get_list<std::int64_t>();
   for (auto left = bytes.get<std::uint64_t>(); left > 0; --left) stillness.open.push_back(get_call(bytes));
@@ -72,6 +74,7 @@ void Coordinator::find_deadlock() {
   bool does_anybody_wait = false;
   for (const Process& process : processes_) {
     if (process.is_done || process.has_left) continue;
+    if (process.stillness.losses < losses_) return;
     if (has_job_ended && !process.stillness.is_after_end_of_job) return;
     if (!process.stillness.is_still || (process.stillness.waits.empty() && !process.is_idle)) return;
     does_anybody_wait |= !process.stillness.waits.empty();
@@ -120,6 +123,16 @@ void Coordinator::leave(int from) {
   process.has_left = process.is_idle = process.is_done = true;
   end_if_done();
   find_deadlock();
+}
+
+void Coordinator::lose(int rank) {
+  ++losses_;
+  Process& process = processes_[static_cast<std::size_t>(rank)];
+  if (process.has_left) return;
+  const bool was_idle = process.is_idle;
+  process.has_left = process.is_idle = process.is_done = true;
+  if (!was_idle && !is_stopped_ && are_all_idle()) say_to_all(MessageKind::finish, {});
+  end_if_done();
 }
 
 bool Coordinator::is_awaited() const {

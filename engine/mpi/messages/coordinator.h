@@ -20,6 +20,8 @@ class Coordinator {
   Coordinator(std::vector<std::string> places, Post post);
 
   void handle(int from, const std::string& message);
+  // Goes on without a process that was lost, in this run and later ones.
+  void lose(int rank);
   // Whether a process waits for the others, so that the next message is urgent.
   bool is_awaited() const;
   // Whether the process takes part in no more runs.
@@ -53,6 +55,7 @@ class Coordinator {
   std::vector<Process> processes_;
   std::optional<JobError> error_;  // of the run
   bool is_stopped_ = false;
+  int losses_ = 0;
 };
 
 }  // namespace tandem::mpi

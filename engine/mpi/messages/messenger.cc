@@ -54,6 +54,7 @@ Messenger::Messenger(Transport& transport, std::vector<std::string> places)
     : transport_(transport),
       places_(std::move(places)),
       heard_(places_.size(), Clock::now()),
+      is_lost_(places_.size()),
       agreement_(
           transport.rank(), places_,
           [this](int to, MessageKind kind, const std::function<void(ByteWriter&)>& add) { say_among(to, kind, add); }),
@@ -124,11 +125,16 @@ bool Messenger::progress() {
 }
 
 void Messenger::receive(Message message) {
-  heard_[static_cast<std::size_t>(message.from)] = Clock::now();
+  const auto from = static_cast<std::size_t>(message.from);
+  if (is_lost_[from]) return;  // this process was told before it had read all
+  heard_[from] = Clock::now();
+  if (message.tells_loss) return lose(message.from);
   ByteReader bytes(message.text);
   const auto kind = bytes.get<MessageKind>();
   if (is_among_processes(kind)) {
     handle_among(std::move(message));
+  } else if (kind == MessageKind::gone) {
+    transport_.drop(bytes.get<int>());
   } else if (kind == MessageKind::signal) {
     end_interrupted(message.from, bytes.get<int>());
   } else if (coordinator_) {
@@ -250,6 +256,9 @@ void Messenger::begin(threads::RunControl& control, MessageHandler* handler) {
     if (is_stopped_.load()) control.stop();
   }
   handler_ = handler;
+  for (const LostRank& lost : lost_ranks()) {
+    if (handler_ != nullptr) handler_->lose(lost.rank, loss_error(lost.rank));
+  }
   for (Message& message : std::exchange(early_, {})) handle_among(std::move(message));
 }
 
@@ -301,6 +310,7 @@ void Messenger::note_still(std::optional<std::string> waits) {
     const std::lock_guard lock(mutex_);
     const std::int64_t received = std::accumulate(received_.begin(), received_.end(), std::int64_t{0});
     if (received != std::exchange(received_at_last_look_, received)) stillness.is_still = false;
+    stillness.losses = static_cast<int>(lost_.size());
     stillness.is_after_end_of_job = std::exchange(had_job_ended_at_last_look_, has_job_ended_);
     if (!stillness.is_still && !std::exchange(was_still_, false)) return;
     was_still_ = stillness.is_still;

@@ -28,6 +28,14 @@ class MessageHandler {
   virtual void handle(int from, ByteReader& bytes) = 0;
   // Checks what else is under way. Returns false if nothing has happened.
   virtual bool progress() = 0;
+  // Ends what a rank has begun that was lost, after all of its messages. `error` is for those that wait for it.
+  virtual void lose(int rank, const std::exception_ptr& error) = 0;
+};
+
+// A rank that the job goes on without.
+struct LostRank {
+  int rank = 0;
+  threads::Clock::time_point at;  // when it was noticed
 };
 
 class Messenger {
@@ -62,6 +70,8 @@ class Messenger {
   // Throws the failure that has stopped the run if it is the failure of process `rank`.
   void throw_if_failed_at(int rank);
 
+  std::vector<LostRank> lost_ranks();
+
   // Tells the others to expect nothing more from this process.
   void leave();
 
@@ -83,18 +93,23 @@ class Messenger {
   void check_signal();
   void end_interrupted(int rank, int signal);
   void say_alive();
+  void lose(int rank);
+  void tell_loss(int rank);
+  std::exception_ptr loss_error(int rank) const;
 
   Transport& transport_;
   const std::vector<std::string> places_;
   std::mutex coordinator_mutex_;  // guards coordinator_; taken before mutex_
   std::optional<Coordinator> coordinator_;
-  std::mutex receiving_mutex_;                     // guards the next three
+  std::mutex receiving_mutex_;                     // guards the next four
   std::vector<threads::Clock::time_point> heard_;  // by rank
   MessageHandler* handler_ = nullptr;
   std::vector<Message> early_;  // of a run that has not begun here
+  std::vector<bool> is_lost_;   // by rank
   Agreement agreement_;
 
   std::mutex mutex_;  // guards the state of the run down to has_ended_
+  std::vector<LostRank> lost_;
   threads::RunControl* control_ = nullptr;
   std::int64_t run_ = 0;                       // number of the run
   std::vector<std::int64_t> sent_, received_;  // messages among processes in this run, by the other process

@@ -35,6 +35,48 @@ void Messenger::say_alive() {
   }
 }
 
+std::exception_ptr Messenger::loss_error(int rank) const {
+  return std::make_exception_ptr(UnavailableError(fmt::format("{} was lost", places_[static_cast<std::size_t>(rank)])));
+}
+
+std::vector<LostRank> Messenger::lost_ranks() {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+// Goes on without a rank. The processes of a collective could not agree on whether it has taken place.
+void Messenger::lose(int rank) {
+  if (agreement_.needs(rank)) {
+    const std::string reason =
+        fmt::format("{} was lost in the middle of a collective; the job ends", places_[static_cast<std::size_t>(rank)]);
+    std::fputs(fmt::format("tandem: {}\n", reason).c_str(), stderr);
+    transport_.abort(kRunFailed, reason);
+  }
+  is_lost_[static_cast<std::size_t>(rank)] = true;
+  if (handler_ != nullptr) handler_->lose(rank, loss_error(rank));
+  {
+    const std::lock_guard lock(mutex_);
+    lost_.push_back({rank, Clock::now()});
+    received_at_last_look_ = -1;
+  }
+  tell_loss(rank);
+  waiters_.wake_all();
+}
+
+// Rank 0 tells all, because a rank that does not answer it may still be connected to the others.
+void Messenger::tell_loss(int rank) {
+  if (!coordinator_) return tell(MessageKind::gone, [rank](ByteWriter& bytes) { bytes.put(rank); });
+  std::fputs(
+      fmt::format("tandem: {} was lost; the job goes on without it\n", places_[static_cast<std::size_t>(rank)]).c_str(),
+      stderr);
+  const std::lock_guard lock(coordinator_mutex_);
+  for (int to = 1; to < transport_.size(); ++to) {
+    ByteWriter bytes;
+    if (to != rank && !coordinator_->has_left(to)) transport_.post(to, bytes.put(MessageKind::gone).put(rank).take());
+  }
+  coordinator_->lose(rank);
+}
+
 // Rank 0 listens to all other ranks, and all others to rank 0.
 void Messenger::check_silence() {
   if (is_leaving_.load() || has_lost_coordinator_.load()) return;
@@ -50,7 +92,8 @@ void Messenger::check_silence() {
       heard = heard_[static_cast<std::size_t>(rank)];
     }
     if (std::chrono::duration<double>(Clock::now() - heard).count() < kSilence_s) continue;
-    end_without(rank);
+    transport_.drop(rank);
+    if (!transport_.is_lost(rank)) end_without(rank);
   }
 }
 

@@ -28,6 +28,11 @@
 //   leave   no further runs here                     | lost    a rank does not answer: the job ends
 //   signal  this process was sent one: the job ends  |
 //   alive   (both ways, once a second)
+//   gone    (both ways) a rank was lost, and the job goes on without it
+//
+// A process learns of a lost rank from its connection or from rank 0, after all that the rank has sent it. It then
+// drops what the rank has begun here (remote_access.h). What processes report as still counts once they know of as many
+// losses as rank 0, because a process that has just lost another one goes on.
 //
 //   among processes, each with the number of the run
 //   vote    for a call, with its values if they are small
@@ -56,6 +61,7 @@ enum class MessageKind : std::uint8_t {
   leave,
   signal,
   alive,
+  gone,
   stop,
   finish,
   end,
@@ -116,6 +122,7 @@ struct Stillness {
   bool is_still = false;
   bool is_after_end_of_job = false;  // the programs here that have waited for the end of the job go on
   std::string waits{};               // who waits for what; "": nobody does
+  int losses = 0;                    // of ranks, that the process knows of
   std::vector<std::int64_t> sent{}, received{};
   std::vector<OpenCall> open{};
 };

@@ -1,6 +1,8 @@
 #include "engine/mpi/remote/device_service.h"
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "engine/mpi/remote/wire_op.h"
 
@@ -52,9 +54,30 @@ void DeviceService::handle(int from, RemoteKind kind, ByteReader& bytes) {
 void DeviceService::end() {
   std::map<Name, Event> recorded;
   std::map<Name, std::shared_ptr<Gate>> gates;
+  std::map<Name, std::vector<std::function<void()>>> held_back;
   const std::lock_guard lock(mutex_);
   recorded.swap(recorded_);
   gates.swap(gates_);
+  held_back.swap(held_back_);
+}
+
+void DeviceService::lose(int process) {
+  std::vector<std::shared_ptr<Gate>> gates;
+  std::vector<std::function<void()>> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto gate = gates_.begin(); gate != gates_.end();) {
+      const bool is_its_own = gate->first.first == process;
+      if (is_its_own) gates.push_back(std::move(gate->second));
+      gate = is_its_own ? gates_.erase(gate) : std::next(gate);
+    }
+    for (auto held = held_back_.begin(); held != held_back_.end();) {
+      const bool is_its_own = held->first.first == process;
+      if (is_its_own) std::move(held->second.begin(), held->second.end(), std::back_inserter(dropped));
+      held = is_its_own ? held_back_.erase(held) : std::next(held);
+    }
+  }
+  for (const auto& gate : gates) gate->complete();
 }
 
 void DeviceService::allocate(int from, ByteReader& bytes) {
@@ -83,12 +106,16 @@ void DeviceService::synchronize(int from, ByteReader& bytes) {
   const Reply reply{from, bytes.get<std::uint64_t>()};
   cpu::CpuDevice& device = access_.own_device(bytes.get<int>());
   const cpu::CpuStream& stream = device.stream(kComputeStream);
+  const threads::IssuedElsewhere issued(from, kNoStep);
   const std::vector<Event> events = device.record_all();
   const auto left = std::make_shared<std::atomic<std::size_t>>(events.size());
   for (const Event& event : events) {
-    state_of(event).when_complete([this, reply, left, &stream] {
+    state_of(event).when_complete([this, reply, left, events, &stream] {
       if (left->fetch_sub(1) > 1) return;
-      const std::exception_ptr failure = failure_of(stream);
+      std::exception_ptr failure = failure_of(stream);
+      for (const Event& one : events) {
+        if (!failure) failure = state_of(one).loss();
+      }
       failure ? access_.refuse(reply, failure) : access_.answer(reply);
     });
   }
@@ -98,13 +125,20 @@ void DeviceService::synchronize(int from, ByteReader& bytes) {
 void DeviceService::issue(int from, RemoteKind kind, ByteReader& bytes) {
   cpu::CpuDevice& device = access_.own_device(bytes.get<int>());
   cpu::CpuStream& stream = device.stream(bytes.get<int>());
-  const threads::IssuedInStep step(bytes.get<int>());
+  const int step = bytes.get<int>();
+  const Name lock(from, bytes.get<std::uint64_t>());
   try {
     switch (kind) {
       case RemoteKind::launch:
-        return launch(stream, bytes);
+        return launch(stream, {lock, step}, bytes);
       case RemoteKind::copy:
-        return copy(from, stream, bytes);
+        return copy(stream, {lock, step}, bytes);
+      default:
+        break;
+    }
+    if (kind == RemoteKind::record) apply(from, lock.second);
+    const threads::IssuedElsewhere issued(from, step);
+    switch (kind) {
       case RemoteKind::record:
         return record(from, stream, bytes.get<std::uint64_t>());
       case RemoteKind::wait_here:
@@ -119,16 +153,47 @@ void DeviceService::issue(int from, RemoteKind kind, ByteReader& bytes) {
   }
 }
 
-void DeviceService::launch(cpu::CpuStream& stream, ByteReader& bytes) {
-  stream.launch(get_op(bytes, [&] { return access_.tensor_of(get_ref(bytes)); }));
+void DeviceService::issue_or_hold(const Place& place, const std::function<void()>& work) {
+  const auto issue = [from = place.lock.first, step = place.step, work] {
+    const threads::IssuedElsewhere issued(from, step);
+    work();
+  };
+  if (place.lock.second == 0) return issue();
+  const std::lock_guard guard(mutex_);
+  held_back_[place.lock].emplace_back(issue);
 }
 
-void DeviceService::copy(int from, cpu::CpuStream& stream, ByteReader& bytes) {
+void DeviceService::apply(int from, std::uint64_t lock) {
+  std::vector<std::function<void()>> works;
+  {
+    const std::lock_guard guard(mutex_);
+    const auto found = held_back_.find({from, lock});
+    if (found == held_back_.end()) return;
+    works = std::move(found->second);
+    held_back_.erase(found);
+  }
+  try {
+    for (const auto& work : works) work();
+  } catch (const Error&) {
+    access_.fail(std::current_exception());
+  }
+}
+
+void DeviceService::launch(cpu::CpuStream& stream, const Place& place, ByteReader& bytes) {
+  Op op = get_op(bytes, [&] { return access_.tensor_of(get_ref(bytes)); });
+  if (place.lock.second != 0) return issue_or_hold(place, [&stream, op = std::move(op)] { stream.launch(op); });
+  const threads::IssuedElsewhere issued(place.lock.first, place.step);
+  stream.launch(std::move(op));
+}
+
+void DeviceService::copy(cpu::CpuStream& stream, const Place& place, ByteReader& bytes) {
   const auto category = bytes.get<Category>();
   const auto holding = bytes.get<std::uint64_t>();
-  const Tensor to = access_.tensor_of(get_ref(bytes));
-  stream.copy(to, access_.tensor_of(get_ref(bytes)), category);
-  if (holding != 0) record(from, stream, holding);
+  const Tensor to = access_.tensor_of(get_ref(bytes)), from = access_.tensor_of(get_ref(bytes));
+  issue_or_hold(place, [this, &stream, to, from, category, holding, process = place.lock.first] {
+    stream.copy(to, from, category);
+    if (holding != 0) record(process, stream, holding);
+  });
 }
 
 void DeviceService::record(int from, cpu::CpuStream& stream, std::uint64_t number) {
@@ -137,10 +202,11 @@ void DeviceService::record(int from, cpu::CpuStream& stream, std::uint64_t numbe
     const std::lock_guard lock(mutex_);
     recorded_.emplace(Name{from, number}, event);
   }
-  state_of(event).when_complete([this, from, number, &stream] {
+  state_of(event).when_complete([this, from, number, event, &stream] {
+    const std::exception_ptr failure = failure_of(stream), loss = state_of(event).loss();
     access_.say(from, RemoteKind::completed, [&](ByteWriter& bytes) {
       bytes.put(number);
-      put_error(bytes, job_error_of(failure_of(stream)));
+      put_error(bytes, job_error_of(failure ? failure : loss));
     });
     Event forgotten;
     const std::lock_guard lock(mutex_);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
 
 #include "engine/mpi/remote/device_service.h"
@@ -32,11 +33,14 @@ TensorRef get_ref(ByteReader& bytes) {
   return bytes.get<TensorRef>();
 }
 
-RemoteAccess::RemoteAccess(Messenger& messenger, Transport& transport)
+RemoteAccess::RemoteAccess(Messenger& messenger, Transport& transport, std::vector<int> keepers, bool survives_losses)
     : messenger_(messenger),
       rank_(transport.rank()),
       processes_(transport.size()),
+      keepers_(std::move(keepers)),
+      survives_losses_(survives_losses),
       is_used_(static_cast<std::size_t>(processes_)),
+      is_lost_(static_cast<std::size_t>(processes_)),
       device_service_(std::make_unique<DeviceService>(*this)),
       transfers_(std::make_unique<Transfers>(*this, transport)),
       shared_tensors_(std::make_unique<SharedTensors>(*this)),
@@ -54,8 +58,9 @@ void RemoteAccess::add_remote_device(Device& device, int process) {
   owners_.push_back(process);
 }
 
-void RemoteAccess::begin(threads::RunControl& control) {
+void RemoteAccess::begin(threads::RunControl& control, OnLoss on_loss) {
   control_ = &control;
+  on_loss_ = std::move(on_loss);
   messenger_.begin(control, this);
 }
 
@@ -80,7 +85,7 @@ cpu::CpuDevice& RemoteAccess::own_device(int index) const {
 }
 
 void RemoteAccess::say(int to, RemoteKind kind, const Add& add) {
-  if (has_ended_.load()) return;
+  if (has_ended_.load() || is_lost(to)) return;
   const auto write = [&](ByteWriter& bytes) {
     bytes.put(kind);
     if (add) add(bytes);
@@ -99,9 +104,11 @@ void RemoteAccess::say(int to, RemoteKind kind, const Add& add) {
 
 std::string RemoteAccess::ask(int to, RemoteKind kind, const Add& add, std::string what) {
   const auto request = std::make_shared<Request>();
+  request->to = to;
   const std::uint64_t number = next_number();
   {
     const std::lock_guard lock(mutex_);
+    if (const auto lost = errors_.find(to); lost != errors_.end()) std::rethrow_exception(lost->second);
     requests_.emplace(number, request);
   }
   say(to, kind, [&](ByteWriter& bytes) {
@@ -146,10 +153,12 @@ void RemoteAccess::take_answer(ByteReader& bytes) {
   found->second->is_answered.store(true);
 }
 
-void RemoteAccess::expect(std::uint64_t number, std::shared_ptr<RemoteEvent> event, std::vector<Tensor> held) {
+void RemoteAccess::expect(int process, std::uint64_t number, std::shared_ptr<RemoteEvent> event,
+                          std::vector<Tensor> held) {
   for (Tensor& tensor : held) tensor.lend();
   const std::lock_guard lock(mutex_);
-  expected_.emplace(number, Expected{std::move(event), std::move(held)});
+  if (const auto lost = errors_.find(process); lost != errors_.end()) std::rethrow_exception(lost->second);
+  expected_.emplace(number, Expected{process, std::move(event), std::move(held)});
 }
 
 void RemoteAccess::take_completed(ByteReader& bytes) {
@@ -228,8 +237,13 @@ Tensor RemoteAccess::received(const TensorRef& ref) {
 void RemoteAccess::flush() {
   for (int to = 0; to < processes_; ++to) {
     if (to == rank_ || !is_used_[static_cast<std::size_t>(to)].exchange(false)) continue;
-    ask(
-        to, RemoteKind::fence, [](ByteWriter&) {}, fmt::format("an answer of rank {}", to));
+    if (is_lost(to)) continue;
+    try {
+      ask(
+          to, RemoteKind::fence, [](ByteWriter&) {}, fmt::format("an answer of rank {}", to));
+    } catch (const UnavailableError&) {
+      if (!is_lost(to)) throw;
+    }
   }
 }
 
@@ -237,12 +251,52 @@ bool RemoteAccess::is_busy() const {
   return transfers_->is_busy();
 }
 
-void RemoteAccess::copy(const Tensor& to, const Tensor& from) {
-  transfers_->copy(to, from);
+std::exception_ptr RemoteAccess::copy(const Tensor& to, const Tensor& from) {
+  return transfers_->copy(to, from);
 }
 
 bool RemoteAccess::progress() {
   return transfers_->progress();
+}
+
+std::exception_ptr RemoteAccess::loss_of(int process) const {
+  if (!is_lost(process)) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return errors_.at(process);
+}
+
+void RemoteAccess::throw_if_lost(int process) const {
+  if (const std::exception_ptr error = loss_of(process)) std::rethrow_exception(error);
+}
+
+void RemoteAccess::lose(int process, const std::exception_ptr& error) {
+  // Whoever gets the error finds the worker lost.
+  if (on_loss_) on_loss_(process);
+  std::vector<Expected> expected;
+  {
+    const std::lock_guard lock(mutex_);
+    errors_.emplace(process, error);
+    is_lost_[static_cast<std::size_t>(process)].store(true);
+    ByteWriter answer;
+    put_error(answer, job_error_of(error));
+    const std::string text = answer.take();
+    for (const auto& [number, request] : requests_) {
+      if (request->to != process || request->is_answered.load()) continue;
+      request->answer = text;
+      request->is_answered.store(true);
+    }
+    for (auto one = expected_.begin(); one != expected_.end();) {
+      const bool is_its_own = one->second.process == process;
+      if (is_its_own) expected.push_back(std::move(one->second));
+      one = is_its_own ? expected_.erase(one) : std::next(one);
+    }
+  }
+  transfers_->lose(process);
+  device_service_->lose(process);
+  shared_tensors_->lose(process);
+  for (const Expected& one : expected) {
+    if (one.event) one.event->complete_with(job_error_of(error));
+  }
 }
 
 void RemoteAccess::handle(int from, ByteReader& bytes) {

@@ -31,24 +31,34 @@ class RemoteAccess final : public threads::RemoteMemory,
  public:
   using Add = std::function<void(ByteWriter&)>;
 
-  RemoteAccess(Messenger& messenger, Transport& transport);
+  // `keepers`: processes whose loss ends the job. They keep what all must find. `survives_losses`: the job goes on
+  // without the others.
+  RemoteAccess(Messenger& messenger, Transport& transport, std::vector<int> keepers, bool survives_losses);
   ~RemoteAccess() override;
 
   // By their indices, in order.
   void add_device(cpu::CpuDevice& device);
   void add_remote_device(Device& device, int process);
-  void begin(threads::RunControl& control);
+  // Calls `on_loss` for each process that is lost, on the thread of the messenger.
+  using OnLoss = std::function<void(int process)>;
+  void begin(threads::RunControl& control, OnLoss on_loss);
   void end();  // of the run in all processes
 
   // Whether devices of other processes can be used at all: some were added.
   bool reaches_devices() const { return !devices_.empty(); }
   int rank() const { return rank_; }
   int processes() const { return processes_; }
+  const std::vector<int>& keepers() const { return keepers_; }
+  bool survives_losses() const { return survives_losses_; }
+  bool is_lost(int process) const { return is_lost_[static_cast<std::size_t>(process)].load(); }
+  void throw_if_lost(int process) const;          // UnavailableError
+  std::exception_ptr loss_of(int process) const;  // null: it is there
   threads::RunControl& control() { return *control_; }
   Device& device(int index) const { return *devices_.at(static_cast<std::size_t>(index)); }
   cpu::CpuDevice& own_device(int index) const;
 
-  // Sends a message to any process. One to this process is handled before the call returns.
+  // Sends a message to any process. One to this process is handled before the call returns, one to a lost process is
+  // dropped.
   void say(int to, RemoteKind kind, const Add& add = {});
   // Sends a request, its number first, and waits for the answer, on a task's thread. `what` completes "worker 0 waits
   // for". Throws the error of the answer, and RunStopped.
@@ -74,26 +84,32 @@ class RemoteAccess final : public threads::RemoteMemory,
   int process_of(const Tensor& tensor) const;
 
   // Another process will complete the event of this number, which may be null; until then the tensors are held.
-  void expect(std::uint64_t number, std::shared_ptr<RemoteEvent> event, std::vector<Tensor> held);
+  void expect(int process, std::uint64_t number, std::shared_ptr<RemoteEvent> event, std::vector<Tensor> held);
 
   // Waits until what tasks here have issued to other processes has reached them.
   void flush();
   bool is_busy() const;  // values are on their way
-  void copy(const Tensor& to, const Tensor& from) override;
+  std::exception_ptr copy(const Tensor& to, const Tensor& from) override;
   SharedTensors& shared_tensors() { return *shared_tensors_; }
   Mailboxes& mailboxes() { return *mailboxes_; }
+  DeviceService& device_service() { return *device_service_; }
   void wake() { messenger_.wake(); }  // those that wait for what messages bring
 
   void handle(int from, ByteReader& bytes) override;
   bool progress() override;
+  // Drops what a lost process has begun here: its updates that are not whole, its locks, values that come from it or go
+  // to it, and streams that wait for it. Whoever here waits for an answer of it gets the error.
+  void lose(int process, const std::exception_ptr& error) override;
 
  private:
   struct Request {
+    int to = 0;  // process
     std::atomic<bool> is_answered{false};
     std::string answer;  // written before
   };
   class Answered;
   struct Expected {
+    int process = 0;
     std::shared_ptr<RemoteEvent> event;  // may be null
     std::vector<Tensor> held;
   };
@@ -108,17 +124,22 @@ class RemoteAccess final : public threads::RemoteMemory,
 
   Messenger& messenger_;
   const int rank_, processes_;
+  const std::vector<int> keepers_;
+  const bool survives_losses_;
+  OnLoss on_loss_;
   threads::RunControl* control_ = nullptr;
   std::vector<Device*> devices_;        // by index
   std::vector<int> owners_;             // the process of each
   std::atomic<bool> has_ended_{false};  // nothing is said any more
   std::atomic<std::uint64_t> numbers_{0};
   std::vector<std::atomic<bool>> is_used_;  // processes that something was issued to
+  std::vector<std::atomic<bool>> is_lost_;  // processes
 
-  std::mutex mutex_;  // guards the rest down to exported_
+  mutable std::mutex mutex_;  // guards the rest down to errors_
   std::map<std::uint64_t, std::shared_ptr<Request>> requests_;
   std::map<std::uint64_t, Expected> expected_;
   std::map<std::uint64_t, Exported> exported_;
+  std::map<int, std::exception_ptr> errors_;  // of lost processes
 
   std::unique_ptr<DeviceService> device_service_;
   std::unique_ptr<Transfers> transfers_;

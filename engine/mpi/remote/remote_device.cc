@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/kernel_operands.h"
+#include "engine/mpi/remote/shared_tensors.h"
 #include "engine/mpi/remote/wire_op.h"
 #include "engine/threads/thread_worker.h"
 
@@ -41,7 +42,7 @@ std::string RemoteStream::text() const {
 }
 
 void RemoteStream::put_place(ByteWriter& bytes) const {
-  bytes.put(device_.index()).put(index_).put(step_of_caller());
+  bytes.put(device_.index()).put(index_).put(step_of_caller()).put(access_.shared_tensors().locked_by_caller(process_));
 }
 
 void RemoteStream::launch(Op op) {
@@ -54,6 +55,7 @@ void RemoteStream::launch(Op op) {
     throw UsageError(fmt::format("op '{}' on {} has an operand on {}, in another process: copy it first", op.name,
                                  device_.id().text(), operand.device().id().text()));
   });
+  access_.throw_if_lost(process_);
   access_.say(process_, RemoteKind::launch, [&](ByteWriter& bytes) {
     put_place(bytes);
     put_op(bytes, op, [&](const Tensor& operand) { put_ref(bytes, access_.ref_of(operand)); });
@@ -63,12 +65,13 @@ void RemoteStream::launch(Op op) {
 // Tensors outside the device's process are held here until the copy is done.
 void RemoteStream::copy(const Tensor& to, const Tensor& from, Category category) {
   check_copy(to, from, device());
+  access_.throw_if_lost(process_);
   std::vector<Tensor> held;
   for (const Tensor& tensor : {to, from}) {
     if (access_.process_of(tensor) != process_) held.push_back(tensor);
   }
   const std::uint64_t holding = held.empty() ? 0 : access_.next_number();
-  if (holding != 0) access_.expect(holding, nullptr, std::move(held));
+  if (holding != 0) access_.expect(process_, holding, nullptr, std::move(held));
   access_.say(process_, RemoteKind::copy, [&](ByteWriter& bytes) {
     put_place(bytes);
     bytes.put(category).put(holding);
@@ -80,7 +83,7 @@ void RemoteStream::copy(const Tensor& to, const Tensor& from, Category category)
 Event RemoteStream::record() {
   auto event = std::make_shared<RemoteEvent>(access_, process_, text());
   event->set_number(access_.next_number());
-  access_.expect(event->number(), event, {});
+  access_.expect(process_, event->number(), event, {});
   access_.say(process_, RemoteKind::record, [&](ByteWriter& bytes) {
     put_place(bytes);
     bytes.put(event->number());

@@ -74,6 +74,7 @@ class RemoteEvent final : public cpu::CpuEvent {
   std::uint64_t number() const { return number_; }
   void set_number(std::uint64_t number) { number_ = number; }
   void complete_with(const std::optional<JobError>& error);
+  std::exception_ptr loss() const override { return error_; }
 
  private:
   std::string text() const override { return text_; }

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "engine/mpi/remote/device_service.h"
+#include "engine/task.h"
 
 namespace tandem::mpi {
 
@@ -18,8 +22,10 @@ class SharedTensors::LockedTensor final : public SharedTensor {
         fmt::format("the lock of the shared tensor '{}'", name_));
     version_ = ByteReader(answer).get<std::int64_t>();
     changes_ = 0;
+    access_.shared_tensors().note_locked({process_, id_});
   }
   void unlock() override {
+    access_.shared_tensors().note_unlocked({process_, id_});
     access_.say(process_, RemoteKind::unlock, [this](ByteWriter& bytes) { bytes.put(id_).put(changes_); });
   }
   std::int64_t version() const override { return version_ + changes_; }
@@ -38,7 +44,8 @@ class SharedTensors::LockedTensor final : public SharedTensor {
 int SharedTensors::keeper_of(std::string_view name) const {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3ULL;
-  return static_cast<int>(hash % static_cast<std::uint64_t>(access_.processes()));
+  const std::vector<int>& keepers = access_.keepers();
+  return keepers[static_cast<std::size_t>(hash % keepers.size())];
 }
 
 std::shared_ptr<SharedTensor> SharedTensors::get(std::string_view name, const std::function<Tensor()>& make) {
@@ -60,6 +67,8 @@ std::shared_ptr<SharedTensor> SharedTensors::make_it(const std::string& name, co
     access_.say(keeper_of(name), RemoteKind::not_made, [&](ByteWriter& bytes) { bytes.put_text(name); });
     throw;
   }
+  // Others take it as made, whatever becomes of this process: its first value must not be on its way.
+  if (access_.survives_losses()) tensor.device().synchronize();
   TensorRef ref = access_.ref_of(tensor);
   if (ref.process == access_.rank()) ref.id = access_.export_memory(tensor);
   access_.say(ref.process, RemoteKind::keep, [&](ByteWriter& bytes) { bytes.put(ref.id); });
@@ -88,6 +97,7 @@ void SharedTensors::handle(int from, RemoteKind kind, ByteReader& bytes) {
     }
     case RemoteKind::unlock: {
       const auto id = bytes.get<std::uint64_t>();
+      access_.device_service().apply(from, id);
       return unlock(id, bytes.get<std::int64_t>());
     }
     default:
@@ -119,6 +129,7 @@ void SharedTensors::find(const Reply& reply, const std::string& name) {
       found->second.waiting.push_back(reply);
       return;
     }
+    if (is_first) found->second.maker = reply.to;
   }
   tell(reply, made);
 }
@@ -147,8 +158,13 @@ void SharedTensors::note_not_made(const std::string& name) {
     }
     next = entry->second.waiting.front();
     entry->second.waiting.pop_front();
+    entry->second.maker = next.to;
   }
   tell(next, {});
+}
+
+void SharedTensors::grant(const Reply& reply, std::int64_t version) {
+  access_.answer(reply, [&](ByteWriter& bytes) { bytes.put(version); });
 }
 
 void SharedTensors::lock(const Reply& reply, std::uint64_t id) {
@@ -161,9 +177,10 @@ void SharedTensors::lock(const Reply& reply, std::uint64_t id) {
       return;
     }
     lock.is_held = true;
+    lock.holder = reply.to;
     version = lock.version;
   }
-  access_.answer(reply, [&](ByteWriter& bytes) { bytes.put(version); });
+  grant(reply, version);
 }
 
 void SharedTensors::unlock(std::uint64_t id, std::int64_t changes) {
@@ -176,9 +193,54 @@ void SharedTensors::unlock(std::uint64_t id, std::int64_t changes) {
     lock.is_held = !lock.waiting.empty();
     if (!lock.is_held) return;
     next = lock.waiting.front();
+    lock.holder = next.to;
     lock.waiting.pop_front();
   }
-  access_.answer(next, [&](ByteWriter& bytes) { bytes.put(version); });
+  grant(next, version);
+}
+
+void SharedTensors::lose(int process) {
+  const auto is_its_own = [process](const Reply& reply) { return reply.to == process; };
+  std::vector<std::string> unmade;
+  std::vector<std::uint64_t> locked;
+  {
+    const std::lock_guard guard(mutex_);
+    for (auto& [name, entry] : entries_) {
+      std::erase_if(entry.waiting, is_its_own);
+      if (!entry.made && entry.maker == process) unmade.push_back(name);
+    }
+    for (auto& [id, lock] : locks_) {
+      std::erase_if(lock.waiting, is_its_own);
+      if (lock.is_held && lock.holder == process) locked.push_back(id);
+    }
+  }
+  for (const std::string& name : unmade) note_not_made(name);
+  for (const std::uint64_t id : locked) unlock(id, 0);
+}
+
+void SharedTensors::note_locked(const LockName& lock) {
+  if (!access_.survives_losses()) return;
+  const std::lock_guard guard(held_mutex_);
+  held_[&Task::current()].push_back(lock);
+}
+
+void SharedTensors::note_unlocked(const LockName& lock) {
+  if (!access_.survives_losses()) return;
+  const std::lock_guard guard(held_mutex_);
+  const auto found = held_.find(&Task::current());
+  if (found == held_.end()) return;
+  std::erase(found->second, lock);
+  if (found->second.empty()) held_.erase(found);
+}
+
+std::uint64_t SharedTensors::locked_by_caller(int process) {
+  if (!access_.survives_losses()) return 0;
+  const std::lock_guard guard(held_mutex_);
+  const auto found = held_.find(&Task::current());
+  if (found == held_.end()) return 0;
+  const auto last = std::find_if(found->second.rbegin(), found->second.rend(),
+                                 [process](const LockName& lock) { return lock.first == process; });
+  return last == found->second.rend() ? 0 : last->second;
 }
 
 }  // namespace tandem::mpi

@@ -1,7 +1,9 @@
 #include "engine/mpi/transport/tcp_arrivals.h"
 
 #include <cstring>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "topologies/base/error.h"
 
@@ -22,6 +24,12 @@ std::shared_ptr<Receipt> Arrivals::add(const ArrivalKey& key, std::shared_ptr<Re
   std::unique_lock lock(mutex_);
   Queue& queue = queues_[key];
   if (queue.kept.empty()) {
+    if (lost_.contains(key.from)) {
+      queues_.erase(key);
+      lock.unlock();
+      fail(*receipt);
+      return receipt;
+    }
     queue.expected.push_back(receipt);
     return receipt;
   }
@@ -54,6 +62,26 @@ void Arrivals::finish(Receipt& receipt) {
     receipt.is_done.store(true);
   }
   done_.notify_all();
+}
+
+void Arrivals::fail(Receipt& receipt) {
+  receipt.is_lost.store(true);
+  finish(receipt);
+}
+
+void Arrivals::lose(int rank) {
+  std::vector<std::shared_ptr<Receipt>> failed;
+  {
+    const std::lock_guard lock(mutex_);
+    lost_.insert(rank);
+    for (auto queue = queues_.begin(); queue != queues_.end();) {
+      auto& expected = queue->second.expected;
+      const bool is_of_rank = queue->first.from == rank && !expected.empty();
+      if (is_of_rank) failed.insert(failed.end(), expected.begin(), expected.end());
+      queue = is_of_rank ? queues_.erase(queue) : std::next(queue);
+    }
+  }
+  for (const auto& receipt : failed) fail(*receipt);
 }
 
 void Arrivals::keep(const ArrivalKey& key, std::string bytes) {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "engine/mpi/transport/tcp_frame.h"
@@ -34,6 +35,7 @@ struct Receipt {
   std::size_t bytes = 0;
   std::string text{};
   std::atomic<bool> is_done = false;
+  std::atomic<bool> is_lost = false;  // the rank was lost before all of the frame had come; written before is_done
 };
 
 class Arrivals {
@@ -48,6 +50,10 @@ class Arrivals {
   std::shared_ptr<Receipt> waiting(const ArrivalKey& key);
   void finish(Receipt& receipt);
   void keep(const ArrivalKey& key, std::string bytes);
+  void fail(Receipt& receipt);  // instead of finish(): the rank was lost
+
+  // Fails all receipts for frames of the rank that have not come, now and later.
+  void lose(int rank);
 
  private:
   struct Queue {
@@ -57,9 +63,10 @@ class Arrivals {
   std::shared_ptr<Receipt> add(const ArrivalKey& key, std::shared_ptr<Receipt> receipt);
   void fill(Receipt& receipt, std::string bytes);
 
-  std::mutex mutex_;  // guards queues_
+  std::mutex mutex_;  // guards queues_ and lost_
   std::condition_variable done_;
   std::map<ArrivalKey, Queue> queues_;
+  std::set<int> lost_;
 };
 
 }  // namespace tandem::mpi

@@ -69,16 +69,17 @@ struct Attempt {
 
 class Meeting {
  public:
-  Meeting(const TaskList& tasks, double timeout_s)
+  Meeting(const TaskList& tasks, double timeout_s, Socket listener)
       : tasks_(tasks),
         cluster_(cluster_text(tasks)),
         timeout_s_(timeout_s),
         others_(tasks.names.size()),
-        sockets_(tasks.names.size()) {
+        sockets_(tasks.names.size()),
+        listener_(std::move(listener)) {
     for (std::size_t rank = 0; rank < others_.size(); ++rank) {
       others_[rank].address = address_of_task(tasks.names[rank], tasks.addresses[rank]);
     }
-    listener_ = listen_as(tasks.names.at(mine()), tasks.addresses.at(mine()));
+    if (!listener_.is_open()) listener_ = listen_as(tasks.names.at(mine()), tasks.addresses.at(mine()));
   }
 
   TaskSockets run() {
@@ -317,8 +318,8 @@ class Meeting {
 
 }  // namespace
 
-TaskSockets meet_tasks(const TaskList& tasks, double timeout_s) {
-  return Meeting(tasks, timeout_s).run();
+TaskSockets meet_tasks(const TaskList& tasks, double timeout_s, Socket listener) {
+  return Meeting(tasks, timeout_s, std::move(listener)).run();
 }
 
 std::string place_of_task(const TaskList& tasks, int rank) {

@@ -22,8 +22,9 @@ using TaskSockets = std::vector<Socket>;
 
 // Waits until all tasks have met, and says on stderr after two seconds for which ones. Throws UnavailableError as
 // listen_as() does, and RunError where a task has another cluster, where another process is this task already, and
-// after `timeout_s`, with the tasks that are missing. Exits with kInterrupted after a signal (signal_to_job).
-TaskSockets meet_tasks(const TaskList& tasks, double timeout_s);
+// after `timeout_s`, with the tasks that are missing. `listener` listens at this task's address already. Exits with
+// kInterrupted after a signal (signal_to_job).
+TaskSockets meet_tasks(const TaskList& tasks, double timeout_s, Socket listener = {});
 
 std::string place_of_task(const TaskList& tasks, int rank);  // "worker 0 at node7:2222"
 

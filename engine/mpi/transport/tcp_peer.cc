@@ -116,6 +116,14 @@ void Peer::read() {
     if (!read_frame(header)) break;
   }
   handler_.loss();
+  if (incomplete_ != nullptr) arrivals_.fail(*incomplete_);
+  const std::lock_guard lock(mutex_);
+  is_broken_ = has_said_goodbye_ = true;
+  changed_.notify_all();
+}
+
+void Peer::shut() {
+  shutdown(socket_.get(), SHUT_RDWR);
 }
 
 bool Peer::read_frame(const FrameHeader& header) {
@@ -127,6 +135,7 @@ bool Peer::read_frame(const FrameHeader& header) {
     TANDEM_CHECK(receipt->to == nullptr || receipt->bytes == bytes, "a frame is as long as the memory for it");
     if (!receive_all(socket_.get(), receipt->to == nullptr ? receipt->text.data() : static_cast<void*>(receipt->to),
                      bytes)) {
+      incomplete_ = receipt;
       return false;
     }
     arrivals_.finish(*receipt);

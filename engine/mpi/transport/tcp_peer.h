@@ -29,7 +29,7 @@ class Peer {
   struct Handler {
     std::function<void(std::string text)> message;
     std::function<void(const std::string& text)> abort;
-    std::function<void()> loss;  // the connection has ended without a goodbye
+    std::function<void()> loss;  // the connection has ended without a goodbye; returns if the job goes on
   };
   Peer(Socket socket, int rank, Arrivals& arrivals, Handler handler);
   ~Peer();  // after say_goodbye() and wait_for_goodbye()
@@ -40,8 +40,9 @@ class Peer {
   std::shared_ptr<Sent> send(FrameHeader header, const void* data, std::size_t bytes);
   void wait(const Sent& sent);
 
+  void shut();  // ends the connection: the reading thread tells of the loss, and what is not sent is dropped
   void say_goodbye() { send({.kind = FrameKind::goodbye}, ""); }
-  void wait_for_goodbye();
+  void wait_for_goodbye();  // or for the loss
   // Waits until everything is sent, or the time has come.
   void flush(std::chrono::steady_clock::time_point until);
 
@@ -69,6 +70,7 @@ class Peer {
   std::condition_variable changed_;
   std::deque<Outgoing> queue_;
   bool is_broken_ = false, is_ending_ = false, has_said_goodbye_ = false;
+  std::shared_ptr<Receipt> incomplete_;  // only the reading thread uses it
   std::thread writer_, reader_;
 };
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -143,6 +144,32 @@ Socket listen_as(const std::string& task, const std::string& text) {
     std::this_thread::sleep_for(kBetweenBinds);
   }
   refuse_to_listen(task, text, address.host, first_error);
+}
+
+Socket listen_anywhere() {
+  Socket socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  enable(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  const auto listens = [&socket](const auto& address) {
+    return socket.is_open() && bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+           listen(socket.get(), kQueued) == 0;
+  };
+  if (listens(six)) return socket;
+  socket = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  if (listens(four)) return socket;
+  throw UnavailableError(fmt::format("this rank cannot listen at any port: {}", std::strerror(errno)));
+}
+
+std::string port_of(const Socket& listener) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  std::array<char, 16> port{};
+  getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, nullptr, 0, port.data(), port.size(), NI_NUMERICSERV);
+  return port.data();
 }
 
 Socket begin_connect(const addrinfo& address) {

@@ -45,6 +45,10 @@ Resolved resolve(const TaskAddress& address, std::string& reason);
 // the port is taken.
 Socket listen_as(const std::string& task, const std::string& text);
 
+// Listens at a port that is free, on all addresses of this machine. Throws UnavailableError where it cannot.
+Socket listen_anywhere();
+std::string port_of(const Socket& listener);
+
 // Begins to connect; poll() for writing says when connection_error() is known. Returns a closed socket where even that
 // fails.
 Socket begin_connect(const addrinfo& address);

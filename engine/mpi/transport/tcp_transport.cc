@@ -13,6 +13,7 @@
 #include "engine/mpi/transport/tcp_join.h"
 #include "engine/mpi/transport/tcp_parts.h"
 #include "engine/mpi/transport/tcp_peer.h"
+#include "engine/mpi/transport/tcp_transfers.h"
 #include "topologies/base/dtype.h"
 
 namespace tandem::mpi {
@@ -20,24 +21,6 @@ namespace {
 
 constexpr auto kLastWords = std::chrono::seconds(1);   // how long the others may take to hear why the job ends
 constexpr std::int64_t kBroadcastInParts = 64 * 1024;  // bytes from which all ranks pass a broadcast on
-
-class SendTransfer final : public Transfer {
- public:
-  explicit SendTransfer(std::shared_ptr<Sent> sent) : sent_(std::move(sent)) {}
-  bool is_done() override { return sent_->load(); }
-
- private:
-  const std::shared_ptr<Sent> sent_;
-};
-
-class ReceiveTransfer final : public Transfer {
- public:
-  explicit ReceiveTransfer(std::shared_ptr<Receipt> receipt) : receipt_(std::move(receipt)) {}
-  bool is_done() override { return receipt_->is_done.load(); }
-
- private:
-  const std::shared_ptr<Receipt> receipt_;
-};
 
 FrameStream stream_of(TagChooser chooser) {
   return chooser == TagChooser::receiver ? FrameStream::receiver_chooses : FrameStream::sender_chooses;
@@ -55,7 +38,8 @@ std::uint64_t channel_key(const Channel& channel) {
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(const TaskList& tasks, TaskSockets sockets) : tasks_(tasks), peers_(sockets.size()) {
+  TcpTransport(const TaskList& tasks, TaskSockets sockets)
+      : tasks_(tasks), may_lose_(sockets.size()), lost_(sockets.size()), peers_(sockets.size()) {
     for (std::size_t i = 0; i < sockets.size(); ++i) {
       const auto rank = static_cast<int>(i);
       all_.push_back(rank);
@@ -63,13 +47,11 @@ class TcpTransport final : public Transport {
         listener_ = std::move(sockets[i]);
         continue;
       }
-      peers_[i] = std::make_unique<Peer>(std::move(sockets[i]), rank, arrivals_,
-                                         Peer::Handler{.message =
-                                                           [this, rank](std::string text) {
-                                                             arrive({rank, std::move(text)});
-                                                           },
-                                                       .abort = [this](const std::string& text) { end_with(text); },
-                                                       .loss = [this, rank] { lose(rank); }});
+      peers_[i] = std::make_unique<Peer>(
+          std::move(sockets[i]), rank, arrivals_,
+          Peer::Handler{.message = [this, rank](std::string text) { arrive({.from = rank, .text = std::move(text)}); },
+                        .abort = [this](const std::string& text) { end_with(text); },
+                        .loss = [this, rank] { lose(rank); }});
     }
     is_complete_.store(true);
   }
@@ -180,6 +162,16 @@ class TcpTransport final : public Transport {
                                      static_cast<std::size_t>(bytes)));
   }
 
+  bool can_lose_ranks() const override { return true; }
+  void set_expendable(const std::vector<bool>& ranks) override {
+    for (std::size_t rank = 0; rank < may_lose_.size(); ++rank)
+      may_lose_[rank].store(rank < ranks.size() && ranks[rank]);
+  }
+  bool is_lost(int rank) const override { return lost_[index(rank)].load(); }
+  void drop(int rank) override {
+    if (note_loss(rank)) peer(rank).shut();
+  }
+
   std::unique_ptr<Transfer> begin_send(int to, TagChooser chooser, int tag, const void* data,
                                        std::int64_t bytes) override {
     return std::make_unique<SendTransfer>(begin_frame(to, stream_of(chooser), 0, tag, data, bytes));
@@ -229,7 +221,7 @@ class TcpTransport final : public Transport {
     }
     // Until all of this is sent and received.
     void wait() {
-      for (const auto& receipt : receipts_) transport_.arrivals_.wait(*receipt);
+      for (const auto& receipt : receipts_) transport_.await(*receipt);
       for (const auto& [to, sent] : sent_) transport_.peer(to).wait(*sent);
     }
 
@@ -285,7 +277,7 @@ class TcpTransport final : public Transport {
       exchange.send(place, at(from, first[index(place)]), length(first, place));
     }
     for (std::size_t place = 0; place < parts.size(); ++place) {
-      if (receipts[place] != nullptr) arrivals_.wait(*receipts[place]);
+      if (receipts[place] != nullptr) await(*receipts[place]);
       const std::byte* part = receipts[place] != nullptr ? parts[place].data() : at(from, first[index(mine)]);
       if (place == 0) {
         copy_bytes(sum, part, bytes);
@@ -307,7 +299,7 @@ class TcpTransport final : public Transport {
       for (const int place : exchange.others()) exchange.send(place, at(data, begin(place)), size(place));
       return exchange.wait();
     }
-    arrivals_.wait(*exchange.receive(root, at(data, begin(mine)), size(mine)));
+    await(*exchange.receive(root, at(data, begin(mine)), size(mine)));
     for (const int place : exchange.others()) {
       if (place == root) continue;
       exchange.receive(place, at(data, begin(place)), size(place));
@@ -321,11 +313,30 @@ class TcpTransport final : public Transport {
     inbox_.push_back(std::move(message));
   }
 
+  // A frame of a collective. The others may have what this rank lacks, so that none of them can go on.
+  void await(const Receipt& receipt) {
+    arrivals_.wait(receipt);
+    if (receipt.is_lost.load()) end_because("a task was lost in the middle of a collective; the job ends");
+  }
+
+  // Returns whether the job goes on without the rank.
+  bool note_loss(int rank) {
+    if (!may_lose_[index(rank)].load()) return false;
+    if (lost_[index(rank)].exchange(true)) return true;
+    arrivals_.lose(rank);
+    arrive({.from = rank, .text = "", .tells_loss = true});
+    return true;
+  }
+
   void lose(int rank) {
-    become_last_words();
-    const std::string reason =
+    if (note_loss(rank)) return;
+    end_because(
         fmt::format("{} has ended before the job: it was killed, has crashed, or its network is gone; the job ends",
-                    place_of_task(tasks_, rank));
+                    place_of_task(tasks_, rank)));
+  }
+
+  [[noreturn]] void end_because(const std::string& reason) {
+    become_last_words();
     std::fputs(fmt::format("tandem: {}\n", reason).c_str(), stderr);
     end_job(kRunFailed, reason);
   }
@@ -358,14 +369,15 @@ class TcpTransport final : public Transport {
   std::mutex inbox_mutex_;  // guards inbox_
   std::deque<Message> inbox_;
   std::atomic<bool> is_complete_ = false, is_ending_ = false;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: this one
+  std::vector<std::atomic<bool>> may_lose_, lost_;  // by rank
+  std::vector<std::unique_ptr<Peer>> peers_;        // by rank; null: this one
 };
 
 }  // namespace
 
-Transport& open_tcp_transport(const TaskList& tasks, double timeout_s) {
+Transport& open_tcp_transport(const TaskList& tasks, double timeout_s, Socket listener) {
   // Outlives everything that may still leave the job.
-  static auto* const transport = new TcpTransport(tasks, meet_tasks(tasks, timeout_s));
+  static auto* const transport = new TcpTransport(tasks, meet_tasks(tasks, timeout_s, std::move(listener)));
   return *transport;
 }
 

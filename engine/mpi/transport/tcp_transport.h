@@ -4,11 +4,12 @@
 #pragma once
 
 #include "engine/launched_job.h"
+#include "engine/mpi/transport/tcp_socket.h"
 #include "engine/mpi/transport/transport.h"
 
 namespace tandem::mpi {
 
 // Waits for all tasks: see meet_tasks(). The transport lives as long as the program.
-Transport& open_tcp_transport(const TaskList& tasks, double timeout_s);
+Transport& open_tcp_transport(const TaskList& tasks, double timeout_s, Socket listener = {});
 
 }  // namespace tandem::mpi

@@ -18,7 +18,8 @@ namespace tandem::mpi {
 
 struct Message {
   int from = 0;
-  std::string text;  // bytes
+  std::string text;         // bytes
+  bool tells_loss = false;  // of this rank; nothing more comes from it
 };
 
 // Ranks that call collectives together.
@@ -34,6 +35,8 @@ class Transfer {
  public:
   virtual ~Transfer() = default;
   virtual bool is_done() = 0;  // one thread at a time calls it
+  // Whether it is done because the other rank was lost: its memory may have some of the values.
+  virtual bool has_failed() const { return false; }
 };
 // The end of a message that chooses its tag. Equal tags of different choosers do not collide.
 enum class TagChooser : std::uint8_t { receiver, sender };
@@ -79,6 +82,16 @@ class Transport {
                                                std::int64_t bytes) = 0;
   virtual std::unique_ptr<Transfer> begin_receive(int from, TagChooser chooser, int tag, void* data,
                                                   std::int64_t bytes) = 0;
+
+  // Whether a job can go on without a rank that has ended. Where it can, it does for the ranks of set_expendable(); the
+  // loss of any other ends the job. What is sent to a lost rank is dropped, and whoever waits for something of it waits
+  // no longer: gather() returns "" for it, a transfer has failed. In a collective that has begun, the loss of a rank
+  // ends the job.
+  virtual bool can_lose_ranks() const { return false; }
+  virtual void set_expendable(const std::vector<bool>& /*ranks*/) {}  // by rank; at first none
+  virtual bool is_lost(int /*rank*/) const { return false; }
+  // Gives up an expendable rank that no longer answers: it is lost now.
+  virtual void drop(int /*rank*/) {}
 
   // Ends every process of the job. Where no launcher ends them, each says `reason`, as the caller has said already.
   [[noreturn]] virtual void abort(int exit_code, const std::string& reason) = 0;
