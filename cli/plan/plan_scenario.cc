@@ -93,8 +93,15 @@ class PlanScenario {
                                [](const std::string& name) { return strategy_info(name).has_free_mesh(); });
   }
 
+  // Plans are about steps, beside which a job evaluates.
+  Scenario without_evaluation(const Scenario& given) const {
+    if (!given.evaluation) return given;
+    if (!common_.quiet) std::cerr << "tandem: plans do not count `evaluation:`\n";
+    return changed_scenario(given, {{"tandem plan", "evaluation", "~"}});
+  }
+
   Scenario of_scenario() {
-    Scenario given = scenario_from(question_.file, question_.settings);
+    const Scenario given = without_evaluation(scenario_from(question_.file, question_.settings));
     const std::vector<NamedTopology> named =
         named_topologies(question_, given.devices.type == DeviceType::gpu, common_);
     const Topology* topology = named.empty() ? given.topology.get() : &named.front().topology;

@@ -36,6 +36,9 @@ std::vector<ComparedFigure> figures_of(const Report& measured, const Report& pre
     add_time("median_step_time", measured.summary.step_time.median, predicted.summary.step_time.median);
   }
   figures.push_back(figure_of("throughput", measured.throughput(), predicted.throughput()));
+  if (measured.evaluations && predicted.evaluations) {
+    add_time("evaluation", measured.evaluations->median_time(), predicted.evaluations->median_time());
+  }
   const bool have_parts = measured.has_parts() && predicted.has_parts();
   for (const auto& [name, time] : step_figures()) {
     if (!have_parts) {
@@ -128,6 +131,23 @@ std::optional<double> loss_difference(const std::vector<double>& measured, const
   return largest;
 }
 
+// Both may be of other steps where an evaluator is faster in one of them.
+std::optional<double> evaluated_difference(const Report& measured, const Report& predicted) {
+  if (!measured.evaluations || !predicted.evaluations) return std::nullopt;
+  std::map<std::int64_t, double> known;
+  for (const Evaluated& one : measured.evaluations->done) {
+    if (one.loss) known[one.step] = *one.loss;
+  }
+  std::vector<double> ours, theirs;
+  for (const Evaluated& one : predicted.evaluations->done) {
+    const auto same = known.find(one.step);
+    if (same == known.end() || !one.loss) continue;
+    ours.push_back(same->second);
+    theirs.push_back(*one.loss);
+  }
+  return loss_difference(ours, theirs);
+}
+
 void note_differences(Comparison& comparison) {
   const auto differ = [&](const char* what, const auto& measured, const auto& predicted) {
     if (measured == predicted) return;
@@ -212,6 +232,7 @@ Comparison compare(const Report& measured, const Report& predicted, const std::s
   }
   comparison.bands = bands_of(comparison.collectives);
   comparison.loss_max_relative_difference = loss_difference(measured.loss, predicted.loss);
+  comparison.evaluated_loss_max_relative_difference = evaluated_difference(measured, predicted);
   const StepTime& time = measured.summary.step_time;
   if (time.median > 0) {
     comparison.noise = static_cast<double>(time.median_absolute_deviation) / static_cast<double>(time.median);

@@ -14,7 +14,7 @@
 namespace tandem {
 
 struct ComparedFigure {
-  std::string name;     // "step_time", "throughput", "compute", "communication", ...
+  std::string name;  // "step_time", "throughput", "evaluation" (where both have some), "compute", "communication", ...
   double measured = 0;  // nanoseconds, or units per second
   double predicted = 0;
   std::optional<double> error;  // empty when the measured figure is 0, and if the run was disturbed
@@ -49,6 +49,7 @@ struct Comparison {
   std::vector<ComparedBand> bands;
   // Largest |predicted - measured| / |measured| over the steps for which both have a loss.
   std::optional<double> loss_max_relative_difference;
+  std::optional<double> evaluated_loss_max_relative_difference{};  // likewise over evaluations after equal steps
   std::string calibration_disturbance{};  // what disturbed the calibration, in words; empty: nothing, or it is unknown
   std::string disturbance{};              // that, and what disturbed the measured run
   double noise = 0;                       // median absolute deviation / median of the measured step times

@@ -61,6 +61,9 @@ Json comparison_to_json(const Comparison& comparison) {
   json["collectives"] = collectives_to_json(comparison.collectives);
   json["size_bands"] = bands_to_json(comparison.bands);
   json["loss_max_relative_difference"] = error_or_null(comparison.loss_max_relative_difference);
+  if (comparison.evaluated_loss_max_relative_difference) {
+    json["evaluated_loss_max_relative_difference"] = *comparison.evaluated_loss_max_relative_difference;
+  }
   json["notes"] = comparison.notes;
   json["measured"] = report_to_json(comparison.measured);
   json["predicted"] = report_to_json(comparison.predicted);

@@ -65,6 +65,8 @@ void add_step(TextTable& table, const Comparison& comparison) {
   }
   table.add({"throughput", rate_text(throughput.measured, comparison.measured.throughput_unit),
              rate_text(throughput.predicted, comparison.predicted.throughput_unit), error_cell(throughput.error)});
+  if (comparison.measured.evaluations && comparison.predicted.evaluations)
+    add_figure(table, comparison, "evaluation", "an evaluation");
 }
 
 void add_parts(TextTable& table, const Comparison& comparison) {
@@ -147,6 +149,13 @@ std::string error_lines(const Comparison& comparison) {
   return text.empty() ? "" : wrapped_list("", words_of(text), "");
 }
 
+std::string evaluated_text(const Comparison& comparison) {
+  const std::optional<double>& difference = comparison.evaluated_loss_max_relative_difference;
+  if (!difference) return "";
+  if (*difference == 0) return "loss of evaluations: equal\n";
+  return fmt::format("loss of evaluations: at most {:.1e} apart (relative)\n", *difference);
+}
+
 std::string loss_text(const Comparison& comparison) {
   if (!comparison.loss_max_relative_difference) return "";
   const std::size_t steps = std::min(comparison.measured.loss.size(), comparison.predicted.loss.size());
@@ -204,7 +213,7 @@ std::string headline_text(const Comparison& comparison) {
   text += wrapped_list(
       fmt::format("left out (see --details), below {:.0f} % of the step in both runs: ", kHeadlineShare * 100),
       left_out, ",");
-  return text + noise_text(comparison) + error_lines(comparison) + loss_text(comparison);
+  return text + noise_text(comparison) + error_lines(comparison) + loss_text(comparison) + evaluated_text(comparison);
 }
 
 std::string details_text(const Comparison& comparison) {
@@ -212,7 +221,7 @@ std::string details_text(const Comparison& comparison) {
   add_parts(table, comparison);
   add_collectives(table, comparison);
   return disturbed_text(comparison) + title_line(comparison) + table.text() + bands_text(comparison) + "\n" +
-         noise_text(comparison) + error_lines(comparison) + loss_text(comparison);
+         noise_text(comparison) + error_lines(comparison) + loss_text(comparison) + evaluated_text(comparison);
 }
 
 // Adds the lines that apply to all comparisons.

@@ -9,16 +9,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Most jobs do not evaluate, and earlier versions knew none that do: only those that do have the state.
 Json shares_to_json(const std::array<double, kCourseStates>& values) {
   Json json = Json::object();
-  for (std::size_t i = 0; i < kCourseStates; ++i) json[name_of(static_cast<CourseState>(i))] = values[i];
+  for (std::size_t i = 0; i < kCourseStates; ++i) {
+    const auto state = static_cast<CourseState>(i);
+    if (state != CourseState::evaluating || values[i] > 0) json[name_of(state)] = values[i];
+  }
   return json;
 }
 
 std::array<double, kCourseStates> shares_from_json(const JsonField& field) {
   std::array<double, kCourseStates> values{};
   for (std::size_t i = 0; i < kCourseStates; ++i) {
-    values[i] = field.required(name_of(static_cast<CourseState>(i))).number();
+    const auto state = static_cast<CourseState>(i);
+    const JsonField value =
+        state == CourseState::evaluating ? field.optional(name_of(state)) : field.required(name_of(state));
+    if (value.present()) values[i] = value.number();
   }
   return values;
 }
@@ -43,6 +50,7 @@ Json course_to_json(const JobCourse& course) {
     json["goodput_when_drawn_again"] = {
         {"least", *course.least_goodput}, {"greatest", *course.greatest_goodput}, {"draws", course.redraws}};
   }
+  if (course.evaluations > 0) json["evaluations"] = course.evaluations;
   if (!course.ended.empty()) json["ended"] = course.ended;
   if (!course.unknown.empty()) json["unknown"] = course.unknown;
   for (const BreakEven& one : course.break_even) {
@@ -71,6 +79,8 @@ JobCourse course_from_json(const JsonField& field) {
                    .updates_twice = field.required("updates_twice").whole_number(),
                    .mttf_s = field.required("mttf_s").number(),
                    .is_mttf_given = field.required("mttf_is_given").boolean()};
+  if (const JsonField evaluations = field.optional("evaluations"); evaluations.present())
+    course.evaluations = evaluations.whole_number();
   if (const JsonField again = field.optional("goodput_when_drawn_again"); again.present()) {
     course.least_goodput = again.required("least").number();
     course.greatest_goodput = again.required("greatest").number();

@@ -67,6 +67,8 @@ std::string course_label(CourseState state) {
       return "restarting";
     case CourseState::loading:
       return "loading checkpoints";
+    case CourseState::evaluating:
+      return "evaluating";
   }
   return "";
 }

@@ -22,6 +22,8 @@ const char* name_of(CourseState state) {
       return "restarting";
     case CourseState::loading:
       return "loading";
+    case CourseState::evaluating:
+      return "evaluating";
   }
   TANDEM_UNREACHABLE("a CourseState outside its enumerators");
 }

@@ -25,8 +25,9 @@ enum class CourseState : std::uint8_t {
   waiting,        // for a worker to come back
   restarting,
   loading,
+  evaluating,  // while training waits
 };
-inline constexpr std::size_t kCourseStates = 8;
+inline constexpr std::size_t kCourseStates = 9;
 const char* name_of(CourseState state);
 
 // How long what is not known of each failure may take in all, so that so much of the time is still useful.
@@ -46,6 +47,7 @@ struct JobCourse {
   std::int64_t failures = 0;                   // that the job met
   double steps_lost = 0;                       // done, and done again
   std::int64_t checkpoints = 0;
+  std::int64_t evaluations = 0;    // those of steps that are done again included
   std::int64_t updates_twice = 0;  // at most: of steps that a lost worker had begun and another one did again
   double mttf_s = 0;               // mean time to the next failure of the job; 0: there were none
   bool is_mttf_given = false;      // by the scenario; false: as observed

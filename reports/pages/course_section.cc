@@ -12,8 +12,8 @@ namespace tandem::pages {
 namespace {
 
 // The color of each state, by its place.
-constexpr const char* kClasses[kCourseStates] = {"compute", "update", "more",          "input",
-                                                 "other",   "idle",   "communication", "total"};
+constexpr const char* kClasses[kCourseStates] = {"compute", "update",        "more",  "input", "other",
+                                                 "idle",    "communication", "total", "less"};
 
 std::vector<BarPart> parts_of_slice(const std::array<double, kCourseStates>& shares) {
   std::vector<BarPart> parts;

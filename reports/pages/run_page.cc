@@ -207,6 +207,7 @@ Content run_content(const Json& document, const JsonOrigin& origin) {
                       collectives_section(report, details ? details->bounds : std::vector<CollectiveBound>()),
                       details ? memory_section(*details) : "",
                       details ? links_section(*details) : "",
+                      evaluations_section(report),
                       loss_section(report),
                       assumptions_section(report),
                       notes_section(report)};

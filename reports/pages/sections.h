@@ -49,7 +49,8 @@ void set_verdict(Heading& heading, const std::string& verdict);  // the name of 
 std::string headline_list(const Report& report);
 // The parts of both steps, which add up to the change of the step; "" where a run does not know them.
 std::string change_section(const Report& report, const Report& baseline);
-std::string course_section(const Report& report);  // "" where it has none
+std::string course_section(const Report& report);       // "" where it has none
+std::string evaluations_section(const Report& report);  // likewise
 std::string step_section(const Report& report);
 std::string collectives_section(const Report& report, const std::vector<CollectiveBound>& bounds);
 // The median steps of two runs of the same work, aligned.

@@ -19,6 +19,7 @@
 #include "reports/course/job_course.h"
 #include "reports/errors/assumption.h"
 #include "reports/errors/error_bands.h"
+#include "reports/run/evaluations.h"
 #include "reports/run/expectation.h"
 #include "reports/run/memory_need.h"
 #include "reports/run/model_work.h"
@@ -210,6 +211,7 @@ struct Report {
   std::optional<Expectation> expectation{};   // what the model expects of a measured run on its topology
   std::optional<ErrorBand> expected_error{};  // of a prediction; empty: the document is of an earlier version
   std::optional<ErrorBand> memory_error{};    // of `memory`, on GPUs
+  std::optional<Evaluations> evaluations{};   // empty: none were asked for, or the job has a course
   std::vector<std::string> faults{};          // that were made to happen, or simulated, in these steps; for people
   std::optional<JobCourse> course{};          // of the whole job, where workers are lost
   std::vector<Assumption> assumptions{};      // that move a prediction most, where they were asked for

@@ -6,6 +6,7 @@
 
 #include "reports/course/course_json.h"
 #include "reports/errors/known_errors.h"
+#include "reports/run/evaluations_json.h"
 #include "reports/run/memory_json.h"
 #include "reports/run/model_work_json.h"
 #include "topologies/base/shown.h"
@@ -220,6 +221,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
   if (report.expected_error) json["expected_error"] = band_to_json(*report.expected_error);
   if (!report.faults.empty()) json["faults"] = report.faults;
+  if (report.evaluations) json["evaluations"] = evaluations_to_json(*report.evaluations);
   if (report.course) json["job"] = course_to_json(*report.course);
   if (report.memory && report.memory_error) json["memory_expected_error"] = band_to_json(*report.memory_error);
   json["collectives"] = collectives_to_json(report.summary.collectives);

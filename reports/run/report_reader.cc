@@ -2,6 +2,7 @@
 #include "reports/base/json_fields.h"
 #include "reports/course/course_json.h"
 #include "reports/errors/known_errors.h"
+#include "reports/run/evaluations_json.h"
 #include "reports/run/memory_json.h"
 #include "reports/run/model_work_json.h"
 #include "reports/run/report_json.h"
@@ -211,6 +212,8 @@ void read_results(const JsonField& root, Report& report) {
     report.expected_error = read_band(before.present() ? before : error.required("intervals"), error.required("basis"));
   }
   for (const JsonField& item : root.optional("faults").items()) report.faults.push_back(item.text());
+  if (const JsonField evaluations = root.optional("evaluations"); evaluations.present())
+    report.evaluations = evaluations_from_json(evaluations);
   if (const JsonField job = root.optional("job"); job.present()) report.course = course_from_json(job);
   const JsonField efficiency = root.optional("scaling_efficiency");
   if (efficiency.present()) report.scaling_efficiency = efficiency.number_or_null();

@@ -9,6 +9,7 @@
 
 #include "reports/base/text_table.h"
 #include "reports/course/course_text.h"
+#include "reports/run/evaluations_text.h"
 #include "reports/run/explanation_text.h"
 #include "topologies/base/shown.h"
 #include "topologies/base/units.h"
@@ -301,6 +302,7 @@ std::string report_text(const Report& report, bool all) {
   if (report.is_disturbed()) text += "DISTURBED: " + shown(lost_text(*report.machine_use)) + ".\n\n";
   if (report.course) text += course_text(*report.course) + "\nundisturbed steps\n";
   text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report, all);
+  if (report.evaluations) text += "\n" + evaluations_text(*report.evaluations);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;
   if (const std::string symmetry = symmetry_text(report); !symmetry.empty()) text += "\n" + symmetry;
   if (report.memory) text += "\n" + memory_line(report);

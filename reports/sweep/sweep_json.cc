@@ -54,6 +54,9 @@ nlohmann::ordered_json point_to_json(const SweptPoint& point) {
                    {"greatest_goodput", point.course->greatest_goodput}};
     if (!point.course->ended.empty()) json["job"]["ended"] = point.course->ended;
   }
+  if (point.evaluation) {
+    json["evaluation"] = {{"median_ns", point.evaluation->median}, {"share", point.evaluation->share}};
+  }
   if (!point.unused.empty()) json["notes"] = point.unused;
   return json;
 }
@@ -85,6 +88,10 @@ SweptPoint point_from_json(const JsonField& field) {
                     .least_goodput = job.required("least_goodput").number(),
                     .greatest_goodput = job.required("greatest_goodput").number(),
                     .ended = text_or_empty(job, "ended")};
+  }
+  if (const JsonField evaluation = field.optional("evaluation"); evaluation.present()) {
+    point.evaluation = {.median = evaluation.required("median_ns").count(),
+                        .share = evaluation.required("share").number()};
   }
   for (const JsonField& note : field.optional("notes").items()) point.unused.push_back(note.text());
   if (point.state != PointState::done) return point;

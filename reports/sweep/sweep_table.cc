@@ -100,6 +100,11 @@ std::optional<SweptPoint::Course> swept_course(const Report& report) {
                             .ended = course.ended};
 }
 
+std::optional<SweptPoint::Evaluation> swept_evaluation(const Report& report) {
+  if (!report.evaluations || report.evaluations->done.empty()) return std::nullopt;
+  return SweptPoint::Evaluation{.median = report.evaluations->median_time(), .share = report.evaluations->share()};
+}
+
 double throughput_of(const Report& report) {
   if (!report.course) return report.throughput();
   if (!report.course->ended.empty()) return 0;  // its job comes to no end
@@ -124,7 +129,8 @@ SweptPoint swept_point(const Report& report, int devices) {
           .rates = rates_of(report),
           .expected_error = report.expected_error ? report.expected_error->intervals : std::vector<ErrorInterval>(),
           .currency = report.price ? report.price->currency : "",
-          .course = swept_course(report)};
+          .course = swept_course(report),
+          .evaluation = swept_evaluation(report)};
 }
 
 int SweepTable::count(PointState state) const {

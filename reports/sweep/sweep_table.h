@@ -57,6 +57,12 @@ struct SweptPoint {
     std::string ended{};  // why it ended before its last step; empty: it did all
   };
   std::optional<Course> course{};
+  // Of jobs that evaluate: the median of one evaluation, and the share of the job's time that training waited.
+  struct Evaluation {
+    Nanoseconds median = 0;
+    double share = 0;
+  };
+  std::optional<Evaluation> evaluation{};
   std::vector<std::string> unused{};  // notes about what the scenario says without an effect at this point
 };
 

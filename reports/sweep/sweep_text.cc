@@ -121,6 +121,9 @@ std::string points_text(const SweepTable& table, const std::vector<std::size_t>&
     head.emplace_back("goodput");
     head.emplace_back("job");
   }
+  const bool has_evaluation =
+      std::ranges::any_of(table.points, [](const SweptPoint& point) { return point.evaluation.has_value(); });
+  if (has_evaluation) head.emplace_back("evaluating");
   if (has_mfu) head.emplace_back("MFU");
   if (has_cost) head.emplace_back("per million");
   text.add(head);
@@ -141,6 +144,11 @@ std::string points_text(const SweepTable& table, const std::vector<std::size_t>&
       row.push_back(!point.course                 ? "-"
                     : point.course->ended.empty() ? duration_text(point.course->seconds)
                                                   : "ends early");
+    }
+    if (has_evaluation) {
+      row.push_back(point.evaluation ? fmt::format("{} ({})", time_text(point.evaluation->median),
+                                                   percent_text(point.evaluation->share))
+                                     : "-");
     }
     if (has_mfu) row.push_back(point.rates.mfu > 0 ? percent_text(point.rates.mfu) : "-");
     if (has_cost) {

@@ -30,10 +30,31 @@ class MemoryModel {
 
   NeediestDevice neediest() const {
     NeediestDevice device = job_.mesh ? divided(*job_.strategy.division->how) : replicated();
-    const DeviceSettings& devices = job_.scenario.devices;
-    const double share = devices.reserved_share * static_cast<double>(device.need.total());
-    device.need.reserved = devices.reserved_bytes + static_cast<std::int64_t>(std::llround(share));
+    reserve(device.need);
     return device;
+  }
+
+  // Returns the need of a device that evaluates; nothing where passes of training, over as many examples, hold more.
+  std::optional<MemoryNeed> evaluation() const {
+    const auto& settings = job_.scenario.evaluation;
+    if (!settings || job_.mesh) return std::nullopt;
+    const std::int64_t devices = settings->is_beside ? job_.scenario.devices.per_worker : job_.devices;
+    const std::int64_t examples = rounded_up(settings->batch, devices);
+    MemoryNeed need = settings->is_beside ? MemoryNeed() : replicated().need;
+    if (settings->is_beside) {
+      need.parameters = layers_.model.parameters() * bytes_of(parameter_type_) +
+                        layers_.model.frozen_parameters() * bytes_of(storage_);
+      need.optimizer = layers_.model.parameters() * copy_bytes(parameter_type_);
+    }
+    const ActivationSettings passes = activation_settings(layers_, examples);
+    const EvaluationMemory most = evaluation_memory(layers_.model.layers, passes);
+    need.activations = 0;
+    need.workspace = most.bytes;
+    need.input += kBuffers * examples * layers_.model.input_elements * bytes_of(storage_);
+    need.cached = std::max(need.cached, cached_logits(layers_.model.layers, passes));
+    need.moment = "an evaluation, " + layers_.model.layers[most.layer].name;
+    reserve(need);
+    return need;
   }
 
   // Every replica has the whole model, and passes over parts of its examples where gradients are accumulated.
@@ -76,6 +97,12 @@ class MemoryModel {
   }
 
  private:
+  void reserve(MemoryNeed& need) const {
+    const DeviceSettings& devices = job_.scenario.devices;
+    const double share = devices.reserved_share * static_cast<double>(need.total());
+    need.reserved = devices.reserved_bytes + static_cast<std::int64_t>(std::llround(share));
+  }
+
   static std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 
   // Moments are kept in f32 or a more precise type, unless the workload names one. If there are moments, parameters of
@@ -193,7 +220,9 @@ bool is_memory_estimated(const Job& job) {
 
 std::optional<MemoryNeed> memory_need(const Job& job) {
   if (!is_memory_estimated(job)) return std::nullopt;
-  MemoryNeed need = MemoryModel(job).neediest().need;
+  const MemoryModel model(job);
+  MemoryNeed need = model.neediest().need;
+  if (auto evaluation = model.evaluation(); evaluation && evaluation->total() > need.total()) need = *evaluation;
   need.available = available_bytes(job);
   return need;
 }

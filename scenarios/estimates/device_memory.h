@@ -11,14 +11,14 @@
 
 namespace tandem {
 
-// Returns the need of the device that needs most, with the memory that devices of the topology have (0
-// without one). Returns nothing for workloads that are trained for real, whose memory engines count, and for jobs that
-// cannot run.
+// Returns the need of the device that needs most, in training or in an evaluation, with the memory that devices of the
+// topology have (0 without one). Returns nothing for workloads that are trained for real, whose memory engines count,
+// and for jobs that cannot run.
 std::optional<MemoryNeed> memory_need(const Job& job);
 bool is_memory_estimated(const Job& job);  // whether it returns something
 
-// The same device in the course of a step. Only the need's activations and workspace change with the moments; of its
-// workspace, unused gradients (activations.h) are part at every moment.
+// The device that needs most for training, in the course of a step. Only the need's activations and workspace change
+// with the moments; of its workspace, unused gradients (activations.h) are part at every moment.
 struct MemoryOfStep {
   MemoryNeed need{};
   DeviceShare share{};

@@ -7,7 +7,9 @@
 #include <limits>
 #include <map>
 
+#include "scenarios/faults/best_interval.h"
 #include "scenarios/faults/course_clock.h"
+#include "scenarios/faults/course_evaluations.h"
 #include "scenarios/faults/course_machines.h"
 #include "scenarios/faults/fault_schedule.h"
 #include "topologies/base/error.h"
@@ -48,6 +50,8 @@ class Course {
         grow();
       } else if (must_wait()) {
         wait_for_event("no machine takes the place of one that is lost");
+      } else if (evaluations_.is_due(done_)) {
+        evaluate();
       } else {
         train();
       }
@@ -203,18 +207,14 @@ class Course {
     const double pace_s = step_s(state());
     if (!std::isfinite(pace_s)) return wait_for_event("the job cannot go on in the state of its cluster");
     const double until_s = std::min(schedule_.next_date_s(), clock_.commit_date_s());
-    double goal = job_.steps;
+    double goal = std::min(job_.steps, evaluations_.next(done_));
     if (!triggers_.empty()) goal = std::min(goal, double(triggers_.begin()->first));
     const auto edge = step_edges_.upper_bound(done_ + kWhole);
     if (edge != step_edges_.end()) goal = std::min(goal, *edge);
     if (saves() && train_to_checkpoints(pace_s, until_s, goal)) return;
-    double steps = goal - done_;
-    bool is_checkpoint = false;
-    if (saves()) {
-      const double next = steps_to_checkpoint(pace_s, clock_.now_s() - begun_s_);
-      is_checkpoint = next < steps;
-      steps = std::min(steps, next);
-    }
+    const double next = saves() ? steps_to_checkpoint(pace_s, clock_.now_s() - begun_s_) : kNever;
+    const bool is_checkpoint = next < goal - done_;
+    const double steps = std::min(goal - done_, next);
     const double end_s = clock_.now_s() + steps * pace_s;
     if (end_s > until_s) {
       step_until(until_s, (until_s - clock_.now_s()) / pace_s);
@@ -222,7 +222,15 @@ class Course {
     }
     step_until(end_s, steps);
     done_ = std::abs(done_ - std::round(done_)) < kWhole ? std::round(done_) : done_;
-    if (is_checkpoint) save();
+    if (evaluations_.is_due(done_)) evaluate();
+    if (is_checkpoint && !failed_) save();
+  }
+
+  // A failure begins it anew, after the recovery.
+  void evaluate() {
+    if (!spend(CourseState::evaluating, job_.evaluation_s(state()))) return;
+    evaluations_.did(done_);
+    ++course_.evaluations;
   }
 
   void step_until(double end_s, double steps) {
@@ -279,6 +287,7 @@ class Course {
     course_.steps_lost += done_ - saved_;
     clock_.lose();
     done_ = saved_;
+    evaluations_.go_back(done_);
     begin_interval();
   }
 
@@ -359,16 +368,7 @@ class Course {
     course_.steps_done = std::min(job_.steps, done_);
     course_.undisturbed_step_s = undisturbed_s_;
     clock_.report(course_);
-    const double rate = schedule_.failure_rate();
-    course_.is_mttf_given = rate > 0;
-    course_.mttf_s = rate > 0               ? 1 / rate
-                     : course_.failures > 0 ? course_.seconds / static_cast<double>(course_.failures)
-                                            : 0;
-    const double write_s = checkpoint_time_s();
-    if (course_.mttf_s > 0 && write_s > 0) {
-      course_.best_interval_s = std::sqrt(2 * course_.mttf_s * write_s);
-      course_.best_availability = std::max(0.0, 1 - std::sqrt(2 * write_s / course_.mttf_s));
-    }
+    add_failure_figures(course_, schedule_.failure_rate(), checkpoint_time_s());
     return course_;
   }
 
@@ -382,6 +382,7 @@ class Course {
   std::set<double> step_edges_;       // before which something begins or ends to be slow
   std::set<std::pair<int, int>> slow_;
   std::set<int> servers_lost_;
+  CourseEvaluations evaluations_{job_.evaluation_every};
   CourseClock clock_;
   JobCourse course_;
   double undisturbed_s_ = 0;

@@ -33,6 +33,9 @@ struct CourseJob {
   // The seconds of a step in this state; infinite or NaN: it cannot go on so. Each course calls it
   // once for each state.
   std::function<double(const ClusterState&)> step_s{};
+  double evaluation_every = 0;  // steps; 0: never
+  // The seconds for which training waits for an evaluation in this state.
+  std::function<double(const ClusterState&)> evaluation_s{};
 };
 
 // Returns the course of the job. Throws RunError for a job of which nothing is done in kMostFailures failures.

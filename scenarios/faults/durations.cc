@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "topologies/base/units.h"
@@ -21,6 +22,13 @@ std::optional<double> parse_duration(std::string_view text) {
     return value ? std::optional(*value * seconds) : std::nullopt;
   }
   return parse_quantity(text, Dimension::seconds);
+}
+
+std::optional<std::int64_t> parse_steps(std::string_view text) {
+  std::int64_t steps = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
+  const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  return error == std::errc{} && (rest == " steps" || rest == " step") ? std::optional(steps) : std::nullopt;
 }
 
 double read_duration(const YamlReader& value, bool zero_allowed) {

@@ -265,11 +265,8 @@ class FaultsReader {
     if (!every) return;
     if (every.is_scalar()) {
       const std::string& text = every.node()->text;
-      std::int64_t steps = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
-      const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
-      if (error == std::errc{} && (rest == " steps" || rest == " step")) {
-        if (steps < 1 || steps > kMostStep)
+      if (const std::optional<std::int64_t> steps = parse_steps(text)) {
+        if (*steps < 1 || *steps > kMostStep)
           return every.error(fmt::format("must be 1 to 1000000000 steps, found {}", text));
         checkpoint.every_steps = steps;
         return;

@@ -29,7 +29,7 @@ std::vector<Share> shares_of_replicas(int batch, int replicas) {
 }  // namespace
 
 std::vector<int> alike_workers(const Job& job) {
-  if (job.servers > 0 || job.trace != nullptr) return {};
+  if (job.servers > 0 || job.trace != nullptr || evaluators(job.scenario) > 0) return {};
   if (job.mesh && job.mesh->devices() != job.devices) return {};  // the rules refuse it
   const std::vector<Share> shares =
       job.mesh ? shares_of_division(*job.strategy.division->how, *job.mesh)

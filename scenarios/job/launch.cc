@@ -17,17 +17,19 @@ namespace {
 
 using TaskCounts = std::map<std::string, int>;  // by job
 
+// An evaluator takes no part in training.
 TaskCounts counts_of(const std::vector<WorkerSpec>& tasks) {
   TaskCounts counts;
-  for (const WorkerSpec& task : tasks) ++counts[task.job];
+  for (const WorkerSpec& task : tasks) {
+    if (task.job != kEvaluatorJob) ++counts[task.job];
+  }
   return counts;
 }
 
-// An evaluator takes no part in training.
 TaskCounts counts_of(const ClusterSpec& cluster) {
   TaskCounts counts;
   for (const auto& [job, tasks] : cluster.by_job()) {
-    if (job != "evaluator") counts[job] = static_cast<int>(tasks.by_index().size());
+    if (job != kEvaluatorJob) counts[job] = static_cast<int>(tasks.by_index().size());
   }
   return counts;
 }
@@ -50,14 +52,14 @@ struct Described {
   std::optional<std::string> job{};
   std::optional<int> task{};
 
-  bool is_evaluator() const { return job == "evaluator"; }
+  bool is_evaluator() const { return job == kEvaluatorJob; }
   std::string text() const { return fmt::format("{} {}", job.value_or("some task"), task.value_or(0)); }
 };
 
 std::string addresses_of(const ClusterSpec& cluster) {
   std::vector<std::string> jobs;
   for (const auto& [job, tasks] : cluster.by_job()) {
-    if (job == "evaluator") continue;
+    if (job == kEvaluatorJob) continue;
     std::vector<std::string> addresses;
     for (const auto& [index, address] : tasks.by_index()) addresses.push_back(address);
     jobs.push_back(fmt::format("{} [{}]", job, fmt::join(addresses, ", ")));
@@ -142,19 +144,20 @@ std::vector<ScenarioSetting> settings_of_launch(const Scenario& scenario, const 
       settings.push_back({name, "devices.ps", std::to_string(servers)});
     }
   }
-  if (ranks <= servers) {
+  const int others = servers + evaluators(scenario);
+  if (ranks <= others) {
     throw InputError({scenario.problem_at(
-        "devices", fmt::format("{} ranks were launched for {} parameter servers and at least one worker, each on a "
+        "devices", fmt::format("{} ranks were launched for {} parameter servers{} and at least one worker, each on a "
                                "rank of its own",
-                               ranks, servers))});
+                               ranks, servers, evaluators(scenario) > 0 ? ", an evaluator" : ""))});
   }
-  if (!workers.empty() && workers != std::to_string(ranks - servers)) {
-    throw UnavailableError(fmt::format("--workers {} on {} ranks: there is one worker a rank{}; launch {}", workers,
-                                       ranks,
-                                       servers == 0 ? "" : fmt::format(", besides {} parameter servers", servers),
-                                       scenario.devices.workers.value_or(1) + servers));
+  if (!workers.empty() && workers != std::to_string(ranks - others)) {
+    throw UnavailableError(fmt::format(
+        "--workers {} on {} ranks: there is one worker a rank{}{}; launch {}", workers, ranks,
+        servers == 0 ? "" : fmt::format(", besides {} parameter servers", servers),
+        evaluators(scenario) > 0 ? ", besides the evaluator" : "", scenario.devices.workers.value_or(1) + others));
   }
-  settings.push_back({name, "devices.workers", std::to_string(ranks - servers)});
+  settings.push_back({name, "devices.workers", std::to_string(ranks - others)});
   return settings;
 }
 
@@ -181,10 +184,10 @@ void state_to_job(const Scenario& scenario) {
 void check_tf_config(const std::vector<WorkerSpec>& tasks, const Rank& rank, const Environment& variables) {
   const Described described = described_by(variables);
   if (rank.count == 1) return check_lone_process(described);
-  refuse_evaluator(described, rank);
-  if (described.counts.empty() || tasks.size() != static_cast<std::size_t>(rank.count))
-    return;  // the engine refuses it
+  if (tasks.size() != static_cast<std::size_t>(rank.count)) return refuse_evaluator(described, rank);  // and the engine
   const WorkerSpec& mine = tasks.at(static_cast<std::size_t>(rank.index));
+  if (mine.job != kEvaluatorJob) refuse_evaluator(described, rank);
+  if (described.counts.empty()) return;
   const std::string job = described.job.value_or(mine.job);
   const int task = described.task.value_or(mine.task);
   const TaskCounts counts = counts_of(tasks);

@@ -85,6 +85,7 @@ int devices_of_one_replica(const Scenario& scenario) {
 Scenario one_replica_of(const Scenario& scenario, int replicas) {
   Scenario alone = scenario;
   alone.faults = nullptr;
+  alone.evaluation.reset();
   const int devices = devices_of_one_replica(scenario);
   alone.devices.per_worker = std::min(devices, scenario.devices.per_worker);
   alone.devices.workers = (devices + alone.devices.per_worker - 1) / alone.devices.per_worker;

@@ -15,8 +15,8 @@ int machines_of(const Scenario& scenario) {
 
 // check_rules() checks a number of workers that is stated.
 void check_machines(const Scenario& scenario) {
-  const int machines = machines_of(scenario);
-  if (scenario.devices.workers || machines == 1 || strategy_info(scenario.strategy.name).several_workers) return;
+  const int machines = machines_of(scenario) - evaluators(scenario);
+  if (scenario.devices.workers || machines <= 1 || strategy_info(scenario.strategy.name).several_workers) return;
   throw InputError({scenario.problem_at(
       "topology", fmt::format("strategy '{}' runs on one worker; this topology has {} (write devices: {{workers: 1}} "
                               "for the first one)",
@@ -36,10 +36,17 @@ WorkerSpec worker_of(const Scenario& scenario, int index) {
   return spec;
 }
 
+WorkerSpec evaluator_of(const Scenario& scenario) {
+  return {.job = kEvaluatorJob,
+          .topology_worker = machines_of(scenario) - 1,
+          .device_type = scenario.devices.type,
+          .device_count = scenario.devices.per_worker};
+}
+
 WorkerSpec server_of(const Scenario& scenario, int index) {
   const int machines = machines_of(scenario);
   const int workers = training_workers(scenario);
-  const int free = machines - workers;
+  const int free = machines - workers - evaluators(scenario);
   return {.job = "ps",
           .task = index,
           .topology_worker = free > 0 ? workers + index % free : index % machines,
@@ -49,8 +56,12 @@ WorkerSpec server_of(const Scenario& scenario, int index) {
 
 }  // namespace
 
+int evaluators(const Scenario& scenario) {
+  return scenario.evaluation && scenario.evaluation->is_beside ? 1 : 0;
+}
+
 int training_workers(const Scenario& scenario) {
-  return scenario.devices.workers.value_or(machines_of(scenario));
+  return scenario.devices.workers.value_or(std::max(1, machines_of(scenario) - evaluators(scenario)));
 }
 
 std::int64_t training_devices(const Scenario& scenario) {
@@ -82,6 +93,7 @@ std::vector<WorkerSpec> tasks_of(const Scenario& scenario) {
   std::vector<WorkerSpec> tasks;
   for (int i = 0; i < workers; ++i) tasks.push_back(worker_of(scenario, i));
   for (int i = 0; i < servers; ++i) tasks.push_back(server_of(scenario, i));
+  if (evaluators(scenario) > 0) tasks.push_back(evaluator_of(scenario));
   if (tasks.size() == 1 && !scenario.devices.chief) tasks.front().job = "localhost";
   return tasks;
 }

@@ -85,6 +85,7 @@ Scenario one_stage_of(const Job& job) {
   MeshSettings& settings = alone.strategy.mesh;
   const int with_experts = mesh.context * mesh.tensor / mesh.expert_parts();
   settings.data = mesh.expert / std::gcd(mesh.expert, with_experts);
+  alone.evaluation.reset();
   settings.replicate = 1;
   settings.pipeline = settings.virtual_stages = 1;
   settings.stage_blocks.clear();

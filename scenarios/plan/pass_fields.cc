@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 11> kDecideNoStage = {"strategy.data",
 
 bool decides_passes(std::string_view field, bool has_stages) {
   const auto is_among = [field](const auto& fields) { return std::ranges::find(fields, field) != fields.end(); };
+  if (field.starts_with("evaluation.")) return false;  // a pass of training takes what it takes
   return !is_among(kNeverDecide) && !(has_stages && is_among(kDecideNoStage));
 }
 

@@ -5,6 +5,7 @@
 
 #include "scenarios/faults/faults_reader.h"
 #include "scenarios/reading/content_hash.h"
+#include "scenarios/reading/evaluation_reader.h"
 #include "scenarios/reading/machine_reader.h"
 #include "scenarios/reading/scenario_document.h"
 #include "scenarios/reading/scenario_rules.h"
@@ -59,6 +60,7 @@ class ScenarioReader {
     read_devices(root_.optional("devices"), scenario_);
     scenario_.steps = root_.required("steps").integer(1, kMostSteps, kMostSteps);
     scenario_.warmup_steps = root_.optional("warmup_steps").integer(0, kMostSteps, 0);
+    scenario_.evaluation = read_evaluation(root_.optional("evaluation"), scenario_);
     check_rules(scenario_, problems_);
     read_expectations(root_.optional("expect"));
     const YamlReader faults = root_.optional("faults"), recovery = root_.optional("recovery");

@@ -9,6 +9,7 @@
 
 #include "scenarios/job/job.h"
 #include "scenarios/job/parallel_settings.h"
+#include "scenarios/reading/evaluation_reader.h"
 #include "scenarios/scenario/scenario.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/strategies.h"
@@ -39,6 +40,7 @@ class Rules {
     check_gather();
     check_experts();
     if (problems_.empty() && strategy_ != nullptr) check_division();
+    if (problems_.empty()) check_evaluation();
   }
 
  private:
@@ -101,6 +103,11 @@ class Rules {
     if (scenario_.steps > scenario_.warmup_steps) return;
     report({"warmup_steps", "steps"}, fmt::format("no step remains to be measured: {} of {} are warm-up",
                                                   scenario_.warmup_steps, scenario_.steps));
+  }
+
+  void check_evaluation() {
+    const auto problem = evaluation_problem(scenario_);
+    if (problem) report({problem->path.c_str()}, problem->message);
   }
 
   void check_division() {

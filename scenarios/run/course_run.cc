@@ -29,6 +29,9 @@ Scenario sample_of(const Scenario& scenario) {
   faults->jitter = scenario.faults->jitter;
   sample.faults = faults->jitter.empty() ? nullptr : std::move(faults);
   sample.steps = std::min(scenario.steps, scenario.warmup_steps + kSampleSteps);
+  // At least one evaluation is seen, if the job has any.
+  if (sample.evaluation && sample.evaluation->every_steps <= scenario.steps)
+    sample.evaluation->every_steps = std::min<std::int64_t>(sample.evaluation->every_steps, sample.steps);
   return sample;
 }
 
@@ -39,7 +42,9 @@ std::optional<Scenario> with_fewer_workers(const Scenario& sample, int lost) {
   Scenario fewer = sample;
   fewer.devices.workers = left;
   fewer.devices.ps = parameter_servers(sample);
+  const bool is_batch_of_training = sample.evaluation && sample.evaluation->batch == sample.workload.batch;
   fewer.workload.batch = std::max(1, static_cast<int>(std::int64_t{sample.workload.batch} * left / workers));
+  if (is_batch_of_training) fewer.evaluation->batch = fewer.workload.batch;
   MeshSettings& mesh = fewer.strategy.mesh;
   if (strategy_info(sample.strategy.name).has_free_mesh()) {
     if (std::int64_t{mesh.data} * left % workers != 0) return std::nullopt;
@@ -56,13 +61,25 @@ double seconds_of_step(const Report& report, double units) {
   return throughput > 0 ? units / throughput : std::numeric_limits<double>::infinity();
 }
 
+// Seconds for which training waits for one evaluation; 0 where there was none.
+double seconds_of_evaluation(const Report& report) {
+  const auto& evaluations = report.evaluations;
+  if (!evaluations || evaluations->due == 0) return 0;
+  return static_cast<double>(evaluations->waited) * 1e-9 / static_cast<double>(evaluations->due);
+}
+
+// What is done in a state of the cluster takes so long.
+struct TimesOfState {
+  double step_s = 0, evaluation_s = 0;
+};
+
 class StepTimes {
  public:
   StepTimes(const Scenario& scenario, const Scenario& sample, const Report& undisturbed, const RunScenario& run)
       : scenario_(scenario), sample_(sample), undisturbed_(undisturbed), run_(run), alike_(job_of(sample).alike) {}
 
-  double operator()(const ClusterState& state) {
-    const auto [known, is_new] = known_.try_emplace(with_first_alike(state), 0.0);
+  const TimesOfState& operator()(const ClusterState& state) {
+    const auto [known, is_new] = known_.try_emplace(with_first_alike(state));
     if (is_new) known->second = simulate(known->first);
     return known->second;
   }
@@ -92,21 +109,27 @@ class StepTimes {
     return same;
   }
 
-  double simulate(const ClusterState& state) {
-    if (state == ClusterState{}) return seconds_of_step(undisturbed_, undisturbed_.units_per_step);
+  TimesOfState times_in(const Report& report) const {
+    return {.step_s = seconds_of_step(report, undisturbed_.units_per_step),
+            .evaluation_s = seconds_of_evaluation(report)};
+  }
+
+  TimesOfState simulate(const ClusterState& state) {
+    constexpr TimesOfState kImpossible{.step_s = std::numeric_limits<double>::infinity()};
+    if (state == ClusterState{}) return times_in(undisturbed_);
     // A mesh goes on with as many workers as make whole replicas.
     std::optional<Scenario> fewer = sample_;
     for (int lost = state.lost_workers; lost > 0; ++lost) {
       fewer = with_fewer_workers(sample_, lost);
       if (fewer || lost >= training_workers(sample_)) break;
     }
-    if (!fewer) return std::numeric_limits<double>::infinity();
+    if (!fewer) return kImpossible;
     ++simulated_;
     fewer->faults = slow_all_the_time(state, training_workers(*fewer));
     try {
-      return seconds_of_step(run_(*fewer, true).report, undisturbed_.units_per_step);
+      return times_in(run_(*fewer, true).report);
     } catch (const MemoryError&) {
-      return std::numeric_limits<double>::infinity();  // fewer devices have too little memory
+      return kImpossible;  // fewer devices have too little memory
     }
   }
 
@@ -140,7 +163,7 @@ class StepTimes {
   const Report& undisturbed_;
   const RunScenario& run_;
   const std::vector<int> alike_;  // Job::alike
-  std::map<ClusterState, double> known_;
+  std::map<ClusterState, TimesOfState> known_;
   int simulated_ = 1;
 };
 
@@ -159,12 +182,16 @@ RunResult run_course(const Scenario& scenario, const RunScenario& run) {
   const Scenario sample = sample_of(scenario);
   RunResult result = run(sample, false);
   StepTimes times(scenario, sample, result.report, run);
+  const bool evaluates = scenario.evaluation && scenario.evaluation->every_steps <= scenario.steps;
   const CourseJob job{.steps = static_cast<double>(scenario.steps),
                       .workers = training_workers(scenario),
                       .policy = policy,
                       .repeats_functions = may_go_on_without(scenario),
-                      .step_s = std::ref(times)};
+                      .step_s = [&times](const ClusterState& state) { return times(state).step_s; },
+                      .evaluation_every = evaluates ? static_cast<double>(scenario.evaluation->every_steps) : 0,
+                      .evaluation_s = [&times](const ClusterState& state) { return times(state).evaluation_s; }};
   result.report.course = whole_course(job, *scenario.faults);
+  result.report.evaluations.reset();  // those of the sample
   result.report.faults = fault_texts(*scenario.faults);
   result.report.notes.push_back(fmt::format(
       "the job has {} steps; {} of {} of its cluster were simulated, and the job made of their times", scenario.steps,

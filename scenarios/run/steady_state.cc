@@ -41,7 +41,7 @@ Rhythm rhythm_of(const ParallelOptions& mesh) {
 bool can_repeat(const Job& job) {
   const Scenario& scenario = job.scenario;
   if (!job.models_machine || job.layers == nullptr || job.layers->learning || job.servers > 0) return false;
-  if (job.strategy.is_registered) return false;
+  if (job.strategy.is_registered || scenario.evaluation) return false;
   if (scenario.engine.values == ValueMode::real || scenario.workload.spread) return false;
   if (scenario.engine.records != RecordLevel::all || !scenario.engine.steady_state) return false;
   const std::int64_t replicas = job.mesh ? job.mesh->data : job.devices;

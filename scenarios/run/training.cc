@@ -1,5 +1,6 @@
 #include "scenarios/run/training.h"
 
+#include "scenarios/run/evaluations_of_job.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/strategies.h"
 #include "strategies/types/stored_extended.h"
@@ -31,9 +32,12 @@ void add_strategy_facts(const StrategyExtended& extended, TrainingResult& result
 void train(Worker& worker, const Job& job, const std::function<void(int step, int steps)>& progress,
            TrainingResult& result) {
   if (worker.job() == "ps") return;
+  if (worker.job() == kEvaluatorJob) return evaluate_beside(worker, job);
   const std::unique_ptr<Strategy> strategy = strategy_of(job.scenario.strategy, worker);
   const std::unique_ptr<Workload> workload = make_workload(job.scenario.workload, *strategy);
-  train_steps(*workload, worker, job.scenario.steps, progress, result.report);
+  const std::unique_ptr<EvaluationsOfWorker> evaluations = evaluations_of_worker(job, worker, *workload);
+  train_steps(*workload, worker, job.scenario.steps, progress, result.report, evaluations.get());
+  if (evaluations) finish(*evaluations, result.report);
   add_strategy_facts(strategy->extended(), result);
 }
 

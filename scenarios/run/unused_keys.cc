@@ -159,6 +159,10 @@ std::string why_sweep(const Run& /*run*/) {
   return "only `tandem sweep` reads it";
 }
 
+std::string why_evaluation(const Run& run) {
+  return run.report.evaluations ? "" : "the job ends before the first evaluation";
+}
+
 using Why = std::string (*)(const Run&);
 struct Rule {
   std::string_view key;
@@ -208,6 +212,9 @@ constexpr Rule kRules[] = {
     {"workload.overlap_products", why_overlap_products, true},
     {"workload.variables", why_variables, true},
     {"workload.epoch", why_epoch, true},
+    {"evaluation.every", why_evaluation},
+    {"evaluation.steps", why_evaluation},
+    {"evaluation.batch", why_evaluation},
     {"recovery.policy", [](const Run& run) { return why_policy(run.job); }},
     {"recovery.detection", [](const Run& run) { return why_recovery(run.job); }},
     {"recovery.restart", [](const Run& run) { return why_recovery(run.job); }},

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/engine_info.h"
+#include "scenarios/scenario/evaluation_settings.h"
 #include "scenarios/scenario/labelled_rows.h"
 #include "strategies/model/model.h"
 #include "strategies/model/training_settings.h"
@@ -153,6 +154,7 @@ struct Scenario {
   DeviceSettings devices;
   int steps = 0;         // warm-up included
   int warmup_steps = 0;  // how many of the first steps the report's figures leave out
+  std::optional<EvaluationSettings> evaluation{};
   Expectations expect;
   std::shared_ptr<const FaultSettings> faults{};  // null: nothing goes wrong
   std::shared_ptr<const SweepSettings> sweep{};   // null: none

@@ -285,6 +285,20 @@ PassMemory pass_memory(std::span<const Layer> layers, const ActivationSettings& 
   return pass;
 }
 
+EvaluationMemory evaluation_memory(std::span<const Layer> layers, const ActivationSettings& settings) {
+  EvaluationMemory most;
+  std::int64_t added = 0;  // by the residual connections of one example, at most
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const std::int64_t bytes = layer_bytes(layers[i], settings);
+    if (bytes > most.bytes) most = {.layer = i, .bytes = bytes};
+    if (std::ranges::count(layers[i].then, Pointwise::residual) > 0) {
+      added = std::max(added, kept_output_elements(layers[i], settings) * element_bytes_of(settings));
+    }
+  }
+  most.bytes = settings.examples * (most.bytes + added);
+  return most;
+}
+
 std::int64_t cached_logits(std::span<const Layer> layers, const ActivationSettings& settings) {
   const std::int64_t element_bytes = element_bytes_of(settings);
   if (element_bytes > 2) return 0;

@@ -58,6 +58,14 @@ struct PassMemory {
 // makes both.
 PassMemory pass_memory(std::span<const Layer> layers, const ActivationSettings& settings);
 
+// What one forward pass holds at most of which nothing is kept for a backward pass: the input and output of a layer,
+// and beside them what the layer's block adds to its result.
+struct EvaluationMemory {
+  std::size_t layer = 0;
+  std::int64_t bytes = 0;
+};
+EvaluationMemory evaluation_memory(std::span<const Layer> layers, const ActivationSettings& settings);
+
 // Returns the bytes of logits of two bytes whose loss is not fused. Once they were copied to f32 their block is free,
 // too small for any of the loss's gradients, and stays with PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp).
 std::int64_t cached_logits(std::span<const Layer> layers, const ActivationSettings& settings);

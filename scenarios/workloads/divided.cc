@@ -27,6 +27,11 @@ void DividedWorkload::run_step(int step) {
   ++steps_;
 }
 
+Tensor DividedWorkload::evaluate() {
+  training_->evaluate(static_cast<int>(steps_) - 1, evaluation()->passes);
+  return {};
+}
+
 void DividedWorkload::finish(Report& report, bool carries_values) {
   report.metrics["parameters_per_device"] = static_cast<double>(training_->most_parameters());
   report.metrics["memory_peak_bytes"] = memory_peak_bytes(worker_);

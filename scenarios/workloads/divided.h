@@ -24,6 +24,7 @@ class DividedWorkload final : public Workload {
   // and, with values, what the model learned.
   void finish(Report& report, bool carries_values) override;
   std::string throughput_unit() const override { return model_->model().unit + "/s"; }
+  Tensor evaluate() override;
 
  private:
   double test_accuracy();

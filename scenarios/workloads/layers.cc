@@ -26,8 +26,13 @@ void LayersWorkload::prepare() {
   model_->make_batch(0, host());
   const std::vector<Device*>& devices = strategy_.extended().worker_devices();
   const BatchShare share = batch_share(global_batch_, strategy_);
+  const bool evaluates_here = evaluation() && !evaluation()->is_beside;
+  const BatchShare evaluated = evaluates_here ? batch_share(evaluation()->batch, strategy_) : BatchShare();
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    replicas_.push_back(make_replica(*devices[i], {.first = share.first[i], .count = share.local[i]}));
+    const Range none{.first = 0, .count = 0};
+    replicas_.push_back(
+        make_replica(*devices[i], {.first = share.first[i], .count = share.local[i]},
+                     evaluates_here ? Range{.first = evaluated.first[i], .count = evaluated.local[i]} : none));
   }
   for (Bucket& bucket : buckets_) create_moments(bucket);
 }
@@ -36,12 +41,12 @@ Device& LayersWorkload::host() const {
   return strategy_.extended().worker().cpu();
 }
 
-LayersWorkload::Replica LayersWorkload::make_replica(Device& device, const Range& rows) {
+LayersWorkload::Replica LayersWorkload::make_replica(Device& device, const Range& rows, const Range& evaluated) {
   Replica replica{.batch = {.first = rows.first, .examples = rows.count, .has_inputs = true, .has_labels = true},
                   .passes = passes_of(rows)};
   const std::vector<StagePart> parts{{.first = 0,
                                       .end = layers().size(),
-                                      .examples = replica.passes.front().examples,
+                                      .examples = std::max(replica.passes.front().examples, evaluated.count),
                                       .passes = static_cast<int>(replica.passes.size())}};
   replica.computation = std::move(model_->make_stages(device, host(), parts).front());
   replica.gradients = device.allocate(settings_.parameter_type(), {std::max<std::int64_t>(1, parameters())});
@@ -49,7 +54,41 @@ LayersWorkload::Replica LayersWorkload::make_replica(Device& device, const Range
   const Batch batch = model_->host_batch(replica.batch, host());
   replica.input.emplace(device, batch);
   replica.input->fetch(0, batch);
+  if (evaluated.count > 0) {
+    replica.evaluated = {.first = evaluated.first, .examples = evaluated.count, .has_inputs = true, .has_labels = true};
+    replica.evaluation_input.emplace(device, model_->host_batch(replica.evaluated, host()));
+  }
   return replica;
+}
+
+Tensor LayersWorkload::evaluate() {
+  const Value sums = strategy_.run([&](const Value::Parts&) {
+    return evaluate_on(replicas_[static_cast<std::size_t>(get_replica_context()->local_replica_id())]);
+  });
+  return strategy_.reduce(ReduceOp::sum, sums).tensor();
+}
+
+Value LayersWorkload::evaluate_on(Replica& replica) const {
+  const Batch batch = model_->host_batch(replica.evaluated, host());
+  const Pass pass{.first = replica.evaluated.first, .examples = replica.evaluated.examples};
+  Device& device = get_replica_context()->device();
+  const int end = replica.evaluation_passes + evaluation()->passes;
+  replica.evaluation_input->fetch(replica.evaluation_passes, batch);
+  for (int& i = replica.evaluation_passes; i < end; ++i) {
+    replica.computation->begin_step(replica.evaluation_input->arrive(i));
+    if (i + 1 < end) replica.evaluation_input->fetch(i + 1, batch);
+    forward(replica, pass);
+    replica.evaluation_input->release(i);
+  }
+  const Tensor sums = device.allocate(DType::f32, {kEvaluationSums});
+  device.compute_stream().launch(op::fill(sums, 0));
+  return sums;
+}
+
+std::vector<Tensor> LayersWorkload::variables() {
+  std::vector<Tensor> variables;
+  for (const Bucket& bucket : buckets_) variables.push_back(bucket.parameters->saved_value());
+  return variables;
 }
 
 // Divides the gradients, from those of the last layer to those of the first, into buckets of bucket_bytes or more; the

@@ -28,6 +28,8 @@ class LayersWorkload final : public Workload {
   // Reports the losses, where values mean something.
   void finish(Report& report, bool carries_values) override;
   std::string throughput_unit() const override { return model_->model().unit + "/s"; }
+  Tensor evaluate() override;
+  std::vector<Tensor> variables() override;
 
  private:
   // One replica on one device.
@@ -38,6 +40,10 @@ class LayersWorkload final : public Workload {
     Tensor gradients{};            // all parameters, in the order of the backward pass
     std::vector<Tensor> values{};  // of the buckets' parameters in this step; empty where values mean nothing
     std::optional<StepInput> input{};
+    // Of evaluations by the workers that train.
+    BatchPart evaluated{};
+    std::optional<StepInput> evaluation_input{};
+    int evaluation_passes = 0;  // done so far
   };
   // The gradients of consecutive layers that are reduced together.
   struct Bucket {
@@ -49,7 +55,8 @@ class LayersWorkload final : public Workload {
   };
 
   const std::vector<Layer>& layers() const { return model_->model().layers; }
-  Replica make_replica(Device& device, const Range& rows);
+  Replica make_replica(Device& device, const Range& rows, const Range& evaluated);
+  Value evaluate_on(Replica& replica) const;
   Device& host() const;
   void divide_into_buckets();
   std::int64_t parameters() const;

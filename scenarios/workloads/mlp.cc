@@ -31,6 +31,7 @@ void MlpWorkload::prepare() {
   share_ = batch_share(global_batch_, strategy_);
   TrainTestSplit split = split_rows(*settings_.rows);
   test_ = std::move(split.test);
+  if (evaluation()) evaluated_.emplace(test_, *evaluation());
   std::int64_t inputs = split.train.columns;
   for (std::size_t i = 0; i < settings_.hidden.size(); ++i) {
     create_layer(i, inputs, settings_.hidden[i]);
@@ -94,8 +95,8 @@ void MlpWorkload::run_step(int /*step*/) {
 
 Value MlpWorkload::replica_step(const Tensor& inputs, const Tensor& labels) {
   Device& device = get_replica_context()->device();
-  std::vector<Parameters> parameters = read_parameters();
-  const Activations activations = forward(device, parameters, inputs);
+  std::vector<MlpParameters> parameters = read_parameters();
+  const Activations activations = mlp_forward(device, parameters, inputs);
   const Tensor& logits = activations.back();
   Tensor loss = device.allocate(DType::f32, {1});
   const Tensor gradient = device.allocate(DType::f32, logits.shape());
@@ -112,28 +113,14 @@ Value MlpWorkload::replica_step(const Tensor& inputs, const Tensor& labels) {
   return loss;
 }
 
-std::vector<MlpWorkload::Parameters> MlpWorkload::read_parameters() const {
-  std::vector<Parameters> parameters;
+std::vector<MlpParameters> MlpWorkload::read_parameters() const {
+  std::vector<MlpParameters> parameters;
   for (const Layer& layer : layers_) parameters.push_back({layer.weights->value(), layer.bias->value()});
   return parameters;
 }
 
-MlpWorkload::Activations MlpWorkload::forward(Device& device, const std::vector<Parameters>& parameters,
-                                              const Tensor& inputs) const {
-  Stream& stream = device.compute_stream();
-  Activations activations = {inputs};
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const Tensor output = device.allocate(DType::f32, {inputs.shape()[0], layers_[i].outputs});
-    stream.launch(named(fmt::format("forward {}", i), op::gemm(output, activations.back(), parameters[i].weights)));
-    stream.launch(op::add_bias(output, parameters[i].bias));
-    if (i + 1 < layers_.size()) stream.launch(op::relu(output, output));
-    activations.push_back(output);
-  }
-  return activations;
-}
-
 // Computes the gradients of every weight and bias, from the last layer to the first.
-std::vector<Tensor> MlpWorkload::backward(Device& device, const std::vector<Parameters>& parameters,
+std::vector<Tensor> MlpWorkload::backward(Device& device, const std::vector<MlpParameters>& parameters,
                                           const Activations& activations, Tensor gradient) const {
   Stream& stream = device.compute_stream();
   std::vector<Tensor> gradients;
@@ -180,7 +167,7 @@ void MlpWorkload::update(Variable& variable, Tensor gradient) const {
 double MlpWorkload::test_accuracy() {
   Tensor correct;
   strategy_.run([&](const Value::Parts&) {
-    const std::vector<Parameters> parameters = read_parameters();
+    const std::vector<MlpParameters> parameters = read_parameters();
     if (get_replica_context()->local_replica_id() == 0) correct = count_correct(parameters);
     return Value();
   });
@@ -188,7 +175,7 @@ double MlpWorkload::test_accuracy() {
 }
 
 // Computes the accuracy on the test rows, in a replica context. The result is on the host's device.
-Tensor MlpWorkload::count_correct(const std::vector<Parameters>& parameters) const {
+Tensor MlpWorkload::count_correct(const std::vector<MlpParameters>& parameters) const {
   Device& device = get_replica_context()->device();
   Device& host = strategy_.extended().worker().cpu();
   Stream& stream = device.compute_stream();
@@ -205,12 +192,31 @@ Tensor MlpWorkload::count_correct(const std::vector<Parameters>& parameters) con
   stream.launch(op::softmax_cross_entropy({.loss = loss,
                                            .gradient = {},
                                            .correct = correct,
-                                           .logits = forward(device, parameters, images).back(),
+                                           .logits = mlp_forward(device, parameters, images).back(),
                                            .labels = labels}));
   Tensor host_correct = host.allocate(DType::f32, {1});
   stream.copy(host_correct, correct, Category::other);
   stream.synchronize();
   return host_correct;
+}
+
+Tensor MlpWorkload::evaluate() {
+  const Value sums = strategy_.run([&](const Value::Parts&) {
+    const ReplicaContext& replica = *get_replica_context();
+    return evaluated_->run(replica.device(), strategy_.extended().worker().cpu(), read_parameters(),
+                           share_.worker * share_.replicas + replica.local_replica_id(),
+                           share_.workers * share_.replicas);
+  });
+  return strategy_.reduce(ReduceOp::sum, sums).tensor();
+}
+
+std::vector<Tensor> MlpWorkload::variables() {
+  std::vector<Tensor> variables;
+  for (const Layer& layer : layers_) {
+    variables.push_back(layer.weights->saved_value());
+    variables.push_back(layer.bias->saved_value());
+  }
+  return variables;
 }
 
 void MlpWorkload::finish(Report& report, bool carries_values) {

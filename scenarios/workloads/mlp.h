@@ -11,6 +11,7 @@
 
 #include "scenarios/scenario/labelled_rows.h"
 #include "scenarios/workloads/batch_share.h"
+#include "scenarios/workloads/mlp_evaluation.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/input/distributed_dataset.h"
 #include "strategies/variables/gradient_updates.h"
@@ -25,15 +26,14 @@ class MlpWorkload final : public Workload {
   void run_step(int step) override;
   void finish(Report& report, bool carries_values) override;
   std::string throughput_unit() const override { return "examples/s"; }
+  Tensor evaluate() override;
+  std::int64_t evaluated_examples() const override { return evaluated_->examples(); }
+  std::vector<Tensor> variables() override;
 
  private:
   struct Layer {
     std::int64_t inputs = 0, outputs = 0;
     std::shared_ptr<Variable> weights, bias;
-  };
-  // The parameters as tensors, read once in a step because some strategies copy them from other devices.
-  struct Parameters {
-    Tensor weights, bias;
   };
   using Activations = std::vector<Tensor>;  // of every layer, the input first
 
@@ -41,13 +41,12 @@ class MlpWorkload final : public Workload {
   void create_velocity(const std::shared_ptr<Variable>& variable);
   DistributedDataset distributed(const Dataset& batches);
   Value replica_step(const Tensor& inputs, const Tensor& labels);
-  std::vector<Parameters> read_parameters() const;
-  Activations forward(Device& device, const std::vector<Parameters>& parameters, const Tensor& inputs) const;
-  std::vector<Tensor> backward(Device& device, const std::vector<Parameters>& parameters,
+  std::vector<MlpParameters> read_parameters() const;
+  std::vector<Tensor> backward(Device& device, const std::vector<MlpParameters>& parameters,
                                const Activations& activations, Tensor gradient) const;
   GradientUpdates::Variables variables_of_gradients() const;
   void update(Variable& variable, Tensor gradient) const;
-  Tensor count_correct(const std::vector<Parameters>& parameters) const;
+  Tensor count_correct(const std::vector<MlpParameters>& parameters) const;
   double test_accuracy();
 
   MlpSettings settings_;
@@ -55,6 +54,7 @@ class MlpWorkload final : public Workload {
   Strategy& strategy_;
   BatchShare share_;
   LabelledRows test_;
+  std::optional<MlpEvaluation> evaluated_{};
   std::vector<Layer> layers_;
   std::map<const Variable*, std::shared_ptr<Variable>> velocities_;  // with momentum
   GradientUpdates updates_;

@@ -2,9 +2,26 @@
 
 #include <algorithm>
 
+#include "strategies/base/errors.h"
 #include "strategies/types/multi_worker_mirrored.h"
 
 namespace tandem {
+
+void DividedTraining::evaluate(int /*step*/, int /*passes*/) {
+  throw NotImplementedError("the strategy evaluates no model that it has divided");
+}
+
+void sum_evaluation(Worker& worker) {
+  Communicator& all = worker.communicator(devices_in_sync(worker));
+  std::vector<Tensor> sums;
+  std::vector<Stream*> streams;
+  for (Device* device : all.local_devices()) {
+    sums.push_back(device->allocate(DType::f32, {kEvaluationSums}));
+    streams.push_back(&device->compute_stream());
+    streams.back()->launch(op::fill(sums.back(), 0));
+  }
+  all.all_reduce(sums, Reduction::sum, streams);
+}
 
 std::vector<float> sum_over_workers(Worker& worker, std::vector<float> values) {
   Device& host = worker.cpu();

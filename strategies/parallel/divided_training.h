@@ -19,6 +19,10 @@ class DividedTraining {
 
   // Issues one step; does not wait for it. Steps count from 0.
   virtual void run_step(int step) = 0;
+  // Issues so many forward passes over batches of the size of those of training, whose activations nobody keeps, and
+  // the sum of their results over all devices; does not wait for them. Called between steps, after step
+  // `step`, and only where Division::evaluates().
+  virtual void evaluate(int step, int passes);
   virtual int replicas() const = 0;  // into how many parts, computed side by side, the batch is divided
   // The parameters of the device of this worker that has most of them.
   virtual std::int64_t most_parameters() const = 0;
@@ -32,6 +36,10 @@ class DividedTraining {
  protected:
   std::vector<Tensor> losses_{};
 };
+
+// Issues the sum, over all devices that train, of what an evaluation found out on each: kEvaluationSums numbers.
+inline constexpr std::int64_t kEvaluationSums = 2;
+void sum_evaluation(Worker& worker);
 
 // Adds up the values, element by element, over the workers that train, all of which call it. Blocks the caller. Needs
 // an engine that carries values.

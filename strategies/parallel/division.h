@@ -65,6 +65,8 @@ class Division {
   // the same place among theirs, with all of them or with equal parts of them, for EngineOptions::alike_devices: 1
   // where none do. problem() must have found nothing.
   virtual int alike_neighbours(const DivisionRequest& /*request*/) const { return 1; }
+  // Whether its training knows DividedTraining::evaluate().
+  virtual bool evaluates() const { return false; }
   // Makes one worker's part of the training. ValueError where problem() finds one.
   virtual std::unique_ptr<DividedTraining> train(Worker& worker, TrainableModel& model,
                                                  const ParallelOptions& options) const = 0;

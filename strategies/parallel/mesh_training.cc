@@ -96,6 +96,29 @@ void MeshTraining::step(DeviceStep& local, int step, const Tensor& losses) {
   local.device->compute_stream().copy(losses.slice(local.losses_at, mine.element_count()), mine, Category::other);
 }
 
+void MeshTraining::evaluate(int step, int passes) {
+  worker_.tasks().run_concurrently(static_cast<int>(steps_.size()), [&](int i) {
+    for (int pass = 0; pass < passes; ++pass) evaluate(steps_[static_cast<std::size_t>(i)], step);
+  });
+  sum_evaluation(worker_);
+}
+
+// Does the forward passes of a step, in their order. The input takes the place of that of the last step, since the next
+// one may have arrived.
+void MeshTraining::evaluate(DeviceStep& local, int step) {
+  Batch batch;
+  if (local.input) {
+    local.input->fetch(step, model_.host_batch(local.batch, worker_.cpu()));
+    batch = local.input->arrive(step);
+  }
+  for (Stage* const stage : local.in_order) stage->begin_evaluation(batch);
+  for (const PipelineAction& action : local.actions) {
+    if (action.pass != PipelineAction::Pass::forward) continue;
+    local.stages[static_cast<std::size_t>(action.chunk)]->evaluate(action);
+  }
+  if (local.input) local.input->release(step);
+}
+
 // Passes that take turns are issued in parts, each until its next exchange with experts.
 void MeshTraining::run_passes(DeviceStep& local) {
   const auto stage_of = [&](const PipelineAction& action) -> Stage& {

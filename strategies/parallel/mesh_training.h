@@ -18,6 +18,7 @@ class MeshTraining final : public DividedTraining {
   MeshTraining(Worker& worker, TrainableModel& model, const ParallelOptions& options, const MeshDivision& division);
 
   void run_step(int step) override;
+  void evaluate(int step, int passes) override;
   int replicas() const override { return options_.data; }
   std::int64_t most_parameters() const override;
   LinearTensors read_layer(std::size_t layer) override;
@@ -39,6 +40,7 @@ class MeshTraining final : public DividedTraining {
   void make_input(DeviceStep& local, const MeshPlace& place);
   void step(DeviceStep& local, int step, const Tensor& losses);
   void run_passes(DeviceStep& local);
+  void evaluate(DeviceStep& local, int step);
 
   Worker& worker_;
   TrainableModel& model_;

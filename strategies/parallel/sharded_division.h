@@ -12,6 +12,7 @@ class ShardedDivision final : public Division {
   std::vector<DeviceShare> shares(const DivisionRequest& request) const override;
   std::vector<std::int64_t> kind_of(int rank, const ParallelOptions& options) const override;
   int alike_neighbours(const DivisionRequest& request) const override;
+  bool evaluates() const override { return true; }
   std::unique_ptr<DividedTraining> train(Worker& worker, TrainableModel& model,
                                          const ParallelOptions& options) const override;
 };

@@ -105,6 +105,20 @@ void ShardedTraining::run_step(int step) {
   });
 }
 
+// The input takes the place of that of the last step, since the next one may have arrived.
+void ShardedTraining::evaluate(int step, int passes) {
+  worker_.tasks().run_concurrently(static_cast<int>(replicas_.size()), [&](int i) {
+    Replica& replica = replicas_[static_cast<std::size_t>(i)];
+    for (int n = 0; n < passes; ++n) {
+      replica.input->fetch(step, model_.host_batch(replica.batch, worker_.cpu()));
+      replica.computation->begin_step(replica.input->arrive(step));
+      for (int part = 0; part < settings_.gradient_accumulation_steps; ++part) forward(replica, pass(replica, part));
+      replica.input->release(step);
+    }
+  });
+  sum_evaluation(worker_);
+}
+
 Pass ShardedTraining::pass(const Replica& replica, int index) const {
   const Range mine = part_of(replica.batch.examples, settings_.gradient_accumulation_steps, index);
   return {.index = index,

@@ -22,6 +22,7 @@ class ShardedTraining final : public DividedTraining {
   ShardedTraining(Worker& worker, TrainableModel& model, const ParallelOptions& options);
 
   void run_step(int step) override;
+  void evaluate(int step, int passes) override;
   int replicas() const override { return options_.data; }
   std::int64_t most_parameters() const override;
   LinearTensors read_layer(std::size_t layer) override;

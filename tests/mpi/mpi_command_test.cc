@@ -53,6 +53,27 @@ TEST_F(MpiCommand, ParameterServersOfOtherProcessesLearnWhatTheyLearnOnTheCpuEng
   EXPECT_GE(report["metrics"]["test_accuracy"].get<double>(), 0.85);
 }
 
+TEST_F(MpiCommand, WorkersEvaluateTogetherAndAnEvaluatorIsTheLastRank) {
+  const Ended between = on_ranks(2, "run " + kDigits + " --engine mpi -q --json --set 'evaluation={every: 20 steps}'");
+  ASSERT_EQ(between.exit_code, 0) << between.err;
+  const nlohmann::json report = nlohmann::json::parse(between.out);
+  ASSERT_EQ(report["evaluations"]["done"].size(), 3U);
+  const nlohmann::json last = report["evaluations"]["done"].back();
+  EXPECT_EQ(last["step"], 60);
+  EXPECT_DOUBLE_EQ(last["accuracy"].get<double>(), report["metrics"]["test_accuracy"].get<double>());
+
+  const std::string evaluator = TANDEM_SOURCE_DIR "/scenarios/examples/digits-evaluator.yaml";
+  const Ended beside = on_ranks(3, "run " + evaluator + " --engine mpi -q --json");
+  ASSERT_EQ(beside.exit_code, 0) << beside.err;
+  const nlohmann::json with_evaluator = nlohmann::json::parse(beside.out);
+  EXPECT_EQ(with_evaluator["workers"], 2);
+  const nlohmann::json& evaluations = with_evaluator["evaluations"];
+  EXPECT_EQ(evaluations["on"], "evaluator");
+  EXPECT_EQ(evaluations["done"].back()["step"], 60);
+  EXPECT_DOUBLE_EQ(evaluations["done"].back()["accuracy"].get<double>(),
+                   with_evaluator["metrics"]["test_accuracy"].get<double>());
+}
+
 TEST_F(MpiCommand, OneReportAndOneTraceHaveTheRecordsOfAllRanks) {
   const Ended ended = on_ranks(4, "run " + kDigits + " --engine mpi -q --steps 12 --trace trace.json -o report.txt");
   ASSERT_EQ(ended.exit_code, 0) << ended.err;

@@ -56,6 +56,11 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"schema_version", {{}, "there is only one version"}},
       {"name", {{"other"}}},
       {"faults", {{"[{slow: {worker: 0, factor: 3}}]", "[{fail: {worker: 0, at: 1us}}]"}}},
+      {"evaluation", {{"{every: 1 step, steps: 1}"}}},
+      {"evaluation.every", {{"2 steps", "50 steps"}}},
+      {"evaluation.steps", {{"2"}}},
+      {"evaluation.batch", {{"36"}}},
+      {"evaluation.on", {{"evaluator"}}},
       {"recovery", {{}, is_map}},
       {"recovery.policy", {{"restart_all", "wait", "end"}}},
       {"recovery.detection", {{"30s"}}},
@@ -311,6 +316,13 @@ std::map<std::string, std::string> scenarios() {
       {"lost worker with spares",
        scenario(kTable, "name: multi_worker_mirrored", kTwoNodes, "per_worker: 2") +
            "faults: [{fail: {worker: 1, at: 0.1ms, back_after: 1s}}]\nrecovery: {policy: spare}\n"},
+      {"mlp that evaluates", scenario(kMlp, "name: mirrored", kTwoNodes, "workers: 1, per_worker: 2", real) +
+                                 "evaluation: {every: 1 steps, steps: 1, batch: 8}\n"},
+      {"gpt that evaluates", scenario(kGpt, "name: multi_worker_mirrored", kTwoNodes, "workers: 1, per_worker: 2") +
+                                 "evaluation: {every: 1 steps, steps: 1}\n"},
+      {"mesh that evaluates",
+       scenario(kGpt, "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2") +
+           "evaluation: {every: 1 steps, steps: 1}\n"},
       {"mlp mesh of tensor and pipeline",
        scenario("workload: {kind: mlp, hidden: [32, 32, 32], batch: 72}\n",
                 "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwoNodes, "per_worker: 2")},

@@ -317,7 +317,7 @@ bool Stage::forward_of_layers(Progress& progress, std::size_t end) {
       layer_forward(i, pass);
       if (exchange_with_experts(Exchange::tokens_from_experts, exchanged.combined, i, progress)) return true;
     }
-    if (offload_) offload_->after_forward(i, pass);
+    if (offload_ && !progress.keeps_nothing_) offload_->after_forward(i, pass);
   }
   return false;
 }

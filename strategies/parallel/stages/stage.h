@@ -34,9 +34,10 @@ class Stage final {
     friend class Stage;
     Pass pass_{};
     bool in_parts_ = false, is_begun_ = false;
-    std::size_t layers_ = 0;  // that are done, in the order of the pass
-    int exchanges_ = 0;       // with experts, of the current layer, that are done: 0, 1 or 2
-    Event exchanged_{};       // the last of them
+    bool keeps_nothing_ = false;  // of activations
+    std::size_t layers_ = 0;      // that are done, in the order of the pass
+    int exchanges_ = 0;           // with experts, of the current layer, that are done: 0, 1 or 2
+    Event exchanged_{};           // the last of them
   };
 
   // `layers` are those of the device's stage number `chunk`. `ends` is the group of the first and the last stage where
@@ -66,6 +67,9 @@ class Stage final {
   void copy_layer(std::size_t layer, const LinearTensors& whole, Worker& worker) const;
 
   void begin_step(const Batch& batch);  // called before the passes
+  // Between steps: before the forward passes over a batch, and each of them. Nothing is kept for a backward pass.
+  void begin_evaluation(const Batch& batch) { computation_->begin_step(batch); }
+  void evaluate(const PipelineAction& action);
   // Issues the work of a pass; with `in_parts` up to its next exchange with experts, which then runs beside what is
   // issued until the next call. Returns whether there is more.
   Progress begin(const PipelineAction& action, bool in_parts) const;

@@ -59,6 +59,13 @@ void Stage::send_gradient(const Pass& pass) {
   channels_.input_gradient->send(computation_->input_gradient(pass), pass.examples);
 }
 
+void Stage::evaluate(const PipelineAction& action) {
+  Progress progress = begin(action, false);
+  progress.keeps_nothing_ = true;
+  forward(progress);
+  release_input();
+}
+
 std::optional<std::size_t> Stage::table() const {
   const auto table = std::ranges::find_if(parts_, [](const Layer& part) { return !!part.embedding; });
   if (table == parts_.end()) return std::nullopt;

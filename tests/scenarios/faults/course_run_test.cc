@@ -67,6 +67,36 @@ TEST(CourseRun, IsWhatTheSimulationOfEveryStepGives) {
   EXPECT_EQ(report.course->failures, 1);
 }
 
+TEST(CourseRun, EvaluationsTakeWhatTheyTakeBetweenSimulatedSteps) {
+  const std::string evaluation = "evaluation: {every: 4 steps, steps: 3}\n";
+  const Report steps = run_unscaled(job(evaluation));
+  const Report course = run_unscaled(job(evaluation + "recovery: {checkpoint: {every: 15 steps, time: 0s}}\n"));
+  ASSERT_TRUE(steps.evaluations && course.course);
+  EXPECT_FALSE(course.evaluations) << "the course has them";
+  EXPECT_EQ(course.course->evaluations, 5);
+  const double waited_s = static_cast<double>(steps.evaluations->waited) * 1e-9;
+  const double evaluating_s = course.course->time_s[static_cast<std::size_t>(CourseState::evaluating)];
+  EXPECT_NEAR(evaluating_s / waited_s, 1, 0.01);
+  EXPECT_NEAR(course.course->seconds / (static_cast<double>(steps.evaluations->job) * 1e-9), 1, 0.01);
+  EXPECT_THAT(report_text(course), HasSubstr("evaluating"));
+  EXPECT_EQ(report_from_json(report_to_json(course).dump(), "again").course, course.course);
+  const Report never = run_unscaled(job("recovery: {checkpoint: {every: 15 steps, time: 0s}}\n"));
+  EXPECT_FALSE(report_to_json(never)["job"]["time_s"].contains("evaluating"));
+}
+
+// What fewer workers do with the same share of the batch, they also evaluate.
+TEST(CourseRun, EvaluationsOfFewerWorkers) {
+  const Report report =
+      run_unscaled(job("evaluation: {every: 10 steps, steps: 2, batch: 1024}\n"
+                       "faults: [{fail: {worker: 3, at: 1ms, back_after: never}}]\nrecovery: {policy: elastic}\n"));
+  const Report all = run_unscaled(job("evaluation: {every: 10 steps, steps: 2, batch: 1024}\n"));
+  ASSERT_TRUE(report.course && all.evaluations);
+  EXPECT_EQ(report.course->evaluations, 2);
+  EXPECT_GT(report.course->time_s[static_cast<std::size_t>(CourseState::evaluating)],
+            static_cast<double>(all.evaluations->waited) * 1e-9 * 1.1)
+      << "the same batches on three machines, not four";
+}
+
 TEST(CourseRun, SaysSoFirstAndReadsBack) {
   const Report report = run_unscaled(
       job("faults:\n  - fail: {worker: any, mttf: 8h}\nrecovery: {checkpoint: {every: 500 steps, time: 4s}}\n", 4,
