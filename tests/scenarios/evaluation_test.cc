@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 const std::string kDigits = "workload: {kind: mlp, data: digits, hidden: [32], batch: 64, learning_rate: 0.1}\n";
-const std::string kGpt =
+const std::string kEvaluatedGpt =
     "workload: {kind: layers, model: gpt, sizes: {tokens: 32, hidden: 64, heads: 4, layers: 4, vocabulary: 512}, "
     "batch: 64, dtype: bf16}\n";
 
@@ -87,8 +87,8 @@ class EvaluationsOfStrategy : public testing::TestWithParam<OfStrategy> {};
 // Steps are what they are without evaluations, and these take no longer than forward passes of as many steps.
 TEST_P(EvaluationsOfStrategy, LeaveStepsAsTheyAre) {
   const auto [strategy, change] = GetParam();
-  const Report without = run_unscaled(simulated(kGpt, strategy, ""));
-  const Report with = run_unscaled(simulated(kGpt, strategy, "every: 3 steps, steps: 2"));
+  const Report without = run_unscaled(simulated(kEvaluatedGpt, strategy, ""));
+  const Report with = run_unscaled(simulated(kEvaluatedGpt, strategy, "every: 3 steps, steps: 2"));
   const auto step = static_cast<double>(with.summary.step_time.mean);
   EXPECT_NEAR(step / static_cast<double>(without.summary.step_time.mean), 1, change);
   EXPECT_NEAR(
@@ -104,7 +104,7 @@ TEST_P(EvaluationsOfStrategy, LeaveStepsAsTheyAre) {
   EXPECT_GT(median, 0);
   EXPECT_LT(median, 2 * step) << "two forward passes against two steps";
   EXPECT_NEAR(static_cast<double>(done.job - done.waited) / (12 * step), 1, change + 0.05) << "steps of one worker";
-  const Evaluations twice = evaluations_of(simulated(kGpt, strategy, "every: 3 steps, steps: 4"));
+  const Evaluations twice = evaluations_of(simulated(kEvaluatedGpt, strategy, "every: 3 steps, steps: 4"));
   EXPECT_GT(static_cast<double>(twice.median_time()), 1.5 * median);
   EXPECT_LT(static_cast<double>(twice.median_time()), 2.01 * median);
 }
@@ -129,7 +129,7 @@ TEST(Evaluations, ByWorkersThatRepresentOthers) {
         fmt::format("{}strategy: {{name: multi_worker_mirrored}}\nengine: {{name: sim, symmetry: {}}}\n"
                     "topology: {{cluster: {{node: hgx-h100, workers: 12}}}}\ndevices: {{type: gpu, per_worker: 4}}\n"
                     "steps: 6\nevaluation: {{every: 2 steps, steps: 1}}\n",
-                    kGpt, symmetry)));
+                    kEvaluatedGpt, symmetry)));
   };
   const Report some = job("auto"), all = job("off");
   EXPECT_FALSE(some.classes.empty());
@@ -140,8 +140,9 @@ TEST(Evaluations, ByWorkersThatRepresentOthers) {
 
 TEST(Evaluations, BesideLetTrainingGoOn) {
   const std::string work = "every: 4 steps, steps: 20";
-  const Evaluations between = evaluations_of(simulated(kGpt, "name: multi_worker_mirrored", work));
-  const Evaluations beside = evaluations_of(simulated(kGpt, "name: multi_worker_mirrored", work + ", on: evaluator"));
+  const Evaluations between = evaluations_of(simulated(kEvaluatedGpt, "name: multi_worker_mirrored", work));
+  const Evaluations beside =
+      evaluations_of(simulated(kEvaluatedGpt, "name: multi_worker_mirrored", work + ", on: evaluator"));
   EXPECT_TRUE(beside.is_beside);
   EXPECT_EQ(beside.due, 3);
   EXPECT_GT(beside.waited, 0) << "for copies of the variables";
@@ -152,8 +153,8 @@ TEST(Evaluations, BesideLetTrainingGoOn) {
 
 // An evaluation takes longer than the steps between two of them.
 TEST(Evaluations, ThatAreTooLateTakeTheNewestVariables) {
-  const Evaluations beside =
-      evaluations_of(simulated(kGpt, "name: multi_worker_mirrored", "every: 1 step, steps: 60, on: evaluator"));
+  const Evaluations beside = evaluations_of(
+      simulated(kEvaluatedGpt, "name: multi_worker_mirrored", "every: 1 step, steps: 60, on: evaluator"));
   EXPECT_EQ(beside.due, 12);
   EXPECT_GT(beside.overtaken(), 0);
   EXPECT_EQ(static_cast<std::int64_t>(beside.done.size()), beside.due - beside.overtaken());
@@ -174,8 +175,9 @@ TEST(Evaluations, BesideParameterServers) {
 }
 
 TEST(Evaluations, TakeTheLastMachineWhereNoNumberOfWorkersIsStated) {
-  const Scenario scenario = simulated(kGpt, "name: multi_worker_mirrored", "every: 2 steps, steps: 1, on: evaluator",
-                                      "devices: {type: gpu, per_worker: 8}\nsteps: 4\n");
+  const Scenario scenario =
+      simulated(kEvaluatedGpt, "name: multi_worker_mirrored", "every: 2 steps, steps: 1, on: evaluator",
+                "devices: {type: gpu, per_worker: 8}\nsteps: 4\n");
   const Job job = job_of(scenario);
   EXPECT_EQ(job.workers, 2);
   ASSERT_EQ(job.tasks.size(), 3U);
@@ -186,7 +188,7 @@ TEST(Evaluations, TakeTheLastMachineWhereNoNumberOfWorkersIsStated) {
 
 TEST(Evaluations, NeedMemoryForTheirBatch) {
   const auto need = [](const std::string& evaluation) {
-    const Scenario scenario = simulated(kGpt, "name: multi_worker_mirrored", evaluation);
+    const Scenario scenario = simulated(kEvaluatedGpt, "name: multi_worker_mirrored", evaluation);
     return memory_need(job_of(scenario)).value();
   };
   const MemoryNeed none = need(""), small = need("every: 2 steps, steps: 1"),
