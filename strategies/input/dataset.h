@@ -27,6 +27,8 @@ class DatasetIterator {
  public:
   DatasetIterator(NodePtr node, const MemoryPtr& memory) : node_(std::move(node)), elements_(node_->iterate(memory)) {}
   std::optional<Element> next() { return elements_->next(); }  // nothing after the last
+  // Passes over the next elements, without making them where the nodes can. Returns how many there were.
+  std::int64_t skip(std::int64_t count) { return elements_->skip(count); }
 
  private:
   NodePtr node_;  // must outlive elements_

@@ -52,7 +52,10 @@ class DistributedIterator {
   std::optional<Value> next();           // nothing at the end
   Value get_next();                      // OutOfRangeError at the end
   OptionalValue get_next_as_optional();  // partial steps also where shapes are static
-  ElementSpec element_spec() const;      // see DistributedDataset
+  // Passes over the next steps as next() would, but brings nothing to the devices, and makes no elements where the
+  // dataset can do without. Returns how many there were: fewer than `steps` at the end only. All workers skip alike.
+  std::int64_t skip(std::int64_t steps);
+  ElementSpec element_spec() const;  // see DistributedDataset
 
  private:
   struct Step {
@@ -63,7 +66,10 @@ class DistributedIterator {
     std::exception_ptr error{};
   };
   std::optional<Value> deliver(bool gives_partial_steps);
-  void fetch();
+  std::optional<Step> take(bool gives_partial_steps);
+  void pass_over(std::int64_t steps);
+  enum class Elements : bool { stay, go_to_devices };
+  void fetch(Elements elements);
   void bring(Step& step) const;
   bool goes_on(bool has_data);
 

@@ -44,7 +44,7 @@ bool DistributedIterator::goes_on(bool has_data) {
   return steps_fetched_ < *steps_of_all_workers_;
 }
 
-void DistributedIterator::fetch() {
+void DistributedIterator::fetch(Elements elements) {
   Step step;
   bool has_data = false;
   step.is_complete = true;
@@ -55,7 +55,8 @@ void DistributedIterator::fetch() {
     }
     has_ended_ = !goes_on(has_data);
     if (has_ended_) return;
-    if (step.is_complete || input_->may_be_partial) bring(step);
+    const bool is_given = step.is_complete || input_->may_be_partial;
+    if (is_given && elements == Elements::go_to_devices) bring(step);
   } catch (...) {  // the steps before it come first
     step.error = std::current_exception();
     has_ended_ = true;
@@ -82,9 +83,8 @@ void DistributedIterator::bring(Step& step) const {
   step.ready = std::move(staged.ready);
 }
 
-std::optional<Value> DistributedIterator::deliver(bool gives_partial_steps) {
-  check_context();
-  while (!has_ended_ && ahead_.size() < input_->steps_ahead) fetch();
+// Returns the next step that has been fetched, or nothing at the end.
+std::optional<DistributedIterator::Step> DistributedIterator::take(bool gives_partial_steps) {
   if (ahead_.empty()) return std::nullopt;
   Step step = std::move(ahead_.front());
   ahead_.pop_front();
@@ -94,11 +94,45 @@ std::optional<Value> DistributedIterator::deliver(bool gives_partial_steps) {
     ahead_.clear();
     return std::nullopt;
   }
-  if (!step.value) bring(step);
-  for (std::size_t d = 0; d < step.ready.size(); ++d) {
-    input_->workers.devices[d]->compute_stream().wait(step.ready[d]);
+  return step;
+}
+
+std::optional<Value> DistributedIterator::deliver(bool gives_partial_steps) {
+  check_context();
+  while (!has_ended_ && ahead_.size() < input_->steps_ahead) fetch(Elements::go_to_devices);
+  std::optional<Step> step = take(gives_partial_steps);
+  if (!step) return std::nullopt;
+  if (!step->value) bring(*step);
+  for (std::size_t d = 0; d < step->ready.size(); ++d) {
+    input_->workers.devices[d]->compute_stream().wait(step->ready[d]);
   }
-  return step.value;
+  return step->value;
+}
+
+std::int64_t DistributedIterator::skip(std::int64_t steps) {
+  check_context();
+  std::int64_t skipped = 0;
+  while (skipped < steps) {
+    if (ahead_.empty() && input_->is_infinite && !has_ended_) {
+      pass_over(steps - skipped);
+      return steps;
+    }
+    if (ahead_.empty() && !has_ended_) fetch(Elements::stay);
+    if (!take(input_->may_be_partial)) break;
+    ++skipped;
+  }
+  return skipped;
+}
+
+// Consecutive elements are those of consecutive replicas; there is no end.
+void DistributedIterator::pass_over(std::int64_t steps) {
+  const auto replicas = static_cast<std::int64_t>(input_->workers.devices.size());
+  const auto iterators = static_cast<std::int64_t>(iterators_.size());
+  for (std::int64_t i = 0; i < iterators; ++i) {
+    const std::int64_t of_step = replicas / iterators + (i < replicas % iterators ? 1 : 0);
+    iterators_[static_cast<std::size_t>(i)].skip(steps * of_step);
+  }
+  steps_fetched_ += steps;
 }
 
 std::optional<Value> DistributedIterator::next() {

@@ -8,6 +8,7 @@
 
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/host_values.h"
+#include "topologies/base/whole_file.h"
 
 namespace tandem {
 namespace {
@@ -36,20 +37,24 @@ void check(const CheckpointManagerOptions& options) {
     throw ValueError("a checkpoint_interval needs a step_counter");
   }
   if (options.checkpoint_name.empty()) throw ValueError("checkpoint_name is empty");
+  if (options.checkpoint_name.find_first_of("/\n") != std::string::npos) {
+    throw ValueError("checkpoint_name has a slash or a line break; it is the beginning of a file's name");
+  }
 }
 
 }  // namespace
 
 CheckpointManager::CheckpointManager(const Checkpoint& checkpoint, std::string directory,
                                      CheckpointManagerOptions options)
-    : checkpoint_(checkpoint), directory_(std::move(directory)), options_(std::move(options)), start_s_(now_s()) {
+    : checkpoint_(checkpoint), directory_(std::move(directory)), options_(std::move(options)) {
   check(options_);
   state_ = read_checkpoint_state(directory_);
+  start_s_ = now_s();
   if (!state_) return;
   number_ = number_of(state_->latest);
-  // The clock of another run may have been ahead; then nothing old is deleted too early.
-  state_->last_preserved_s = std::min(state_->last_preserved_s, start_s_);
-  for (KeptCheckpoint& kept : state_->kept) kept.saved_s = std::min(kept.saved_s, start_s_);
+  double latest_s = state_->last_preserved_s;
+  for (const KeptCheckpoint& kept : state_->kept) latest_s = std::max(latest_s, kept.saved_s);
+  before_s_ = std::max(0.0, latest_s - now_s());
 }
 
 std::string CheckpointManager::path_of(const std::string& name) const {
@@ -57,7 +62,7 @@ std::string CheckpointManager::path_of(const std::string& name) const {
 }
 
 double CheckpointManager::now_s() const {
-  return 1e-9 * static_cast<double>(checkpoint_.worker().now());
+  return before_s_ + 1e-9 * static_cast<double>(checkpoint_.worker().now());
 }
 
 std::int64_t CheckpointManager::step() const {
@@ -78,6 +83,7 @@ std::optional<std::string> CheckpointManager::save(std::optional<std::int64_t> c
   std::error_code error;
   if (writes) fs::create_directories(directory_, error);
   if (error) throw UnknownError(fmt::format("cannot create directory {}: {}", directory_, error.message()));
+  if (writes) remove_leftovers();
   checkpoint_.save(path_of(name));
   number_ = number;
   if (options_.step_counter) saved_step_ = step();
@@ -117,6 +123,34 @@ void CheckpointManager::remove(const std::vector<std::string>& names) const {
     fs::remove(path_of(name), error);  // one that is not there is no error
     if (error) throw UnknownError(fmt::format("cannot delete {}: {}", path_of(name), error.message()));
   }
+}
+
+// Deletes what a run left that was killed while it wrote: "ckpt-4.1234.tmp", "checkpoint.1234.tmp".
+void CheckpointManager::remove_leftovers() const {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_ours = name.starts_with(options_.checkpoint_name + "-") || name.starts_with("checkpoint.");
+    if (is_ours && is_temporary_name(name)) fs::remove(entry.path(), ignored);
+  }
+}
+
+void CheckpointManager::remove_all() {
+  Checkpoint::require_outside_run(fmt::format("CheckpointManager::remove_all() in '{}'", directory_));
+  std::vector<std::string> names;
+  if (state_) {
+    for (const KeptCheckpoint& kept : state_->kept) names.push_back(kept.name);
+  }
+  state_.reset();
+  start_s_ = now_s();
+  number_ = 0;
+  saved_step_.reset();
+  if (!checkpoint_.writes()) return;
+  remove_checkpoint_state(directory_);
+  remove(names);
+  remove_leftovers();
+  std::error_code ignored;  // others may have files there
+  fs::remove(directory_, ignored);
 }
 
 std::optional<std::string> CheckpointManager::restore_or_initialize() {

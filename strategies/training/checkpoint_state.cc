@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <boost/crc.hpp>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 
 #include "strategies/base/errors.h"
@@ -15,6 +19,14 @@ namespace {
 
 constexpr std::string_view kLatest = "model_checkpoint_path", kKept = "all_model_checkpoint_paths",
                            kSaved = "all_model_checkpoint_timestamps", kPreserved = "last_preserved_timestamp";
+
+constexpr std::string_view kChecksum = "# CRC-32 of the following lines: ";
+
+std::string checksum_line(std::string_view lines) {
+  boost::crc_32_type checksum;
+  checksum.process_bytes(lines.data(), lines.size());
+  return fmt::format("{}{:08x}\n", kChecksum, checksum.checksum());
+}
 
 std::string quoted(const std::string& name) {
   std::string text = "\"";
@@ -48,6 +60,16 @@ std::optional<double> number_in(std::string_view value) {
 class StateReader {
  public:
   explicit StateReader(std::string file) : file_(std::move(file)) {}
+
+  // Refuses lines that are not those that were written.
+  void check(std::string_view text) {
+    if (!text.starts_with(kChecksum)) return;
+    line_ = 1;
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) damaged("it is cut off");
+    if (checksum_line(text.substr(end + 1)) != text.substr(0, end + 1)) damaged("its checksum is wrong");
+    line_ = 0;
+  }
 
   void take(std::string_view line) {
     ++line_;
@@ -107,12 +129,21 @@ std::string state_file_of(const std::string& directory) {
 
 std::optional<CheckpointState> read_checkpoint_state(const std::string& directory) {
   const std::string name = state_file_of(directory);
-  std::error_code ignored;
-  if (!std::filesystem::exists(name, ignored)) return {};
-  std::ifstream file(name);
-  if (!file) throw UnknownError(fmt::format("cannot read {}", name));
+  std::error_code error;
+  const auto kind = std::filesystem::status(name, error).type();
+  if (kind == std::filesystem::file_type::not_found) return {};
+  std::ifstream file(name, std::ios::binary);
+  if (!file) throw UnknownError(fmt::format("cannot read {}: {}", name, std::strerror(errno)));
+  if (kind == std::filesystem::file_type::directory) {
+    throw UnknownError(fmt::format("cannot read {}: {}", name, std::strerror(EISDIR)));
+  }
+  std::string text;
+  text.assign(std::istreambuf_iterator<char>(file), {});
+  if (file.bad()) throw UnknownError(fmt::format("cannot read {}: {}", name, std::strerror(errno)));
   StateReader reader(name);
-  for (std::string line; std::getline(file, line);) reader.take(line);
+  reader.check(text);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) reader.take(line);
   return reader.state();
 }
 
@@ -122,10 +153,16 @@ void write_checkpoint_state(const std::string& directory, const CheckpointState&
   for (const KeptCheckpoint& kept : state.kept) text += fmt::format("{}: {}\n", kSaved, kept.saved_s);
   text += fmt::format("{}: {}\n", kPreserved, state.last_preserved_s);
   try {
-    replace_file(state_file_of(directory), text);
+    replace_file_in_one_step(state_file_of(directory), checksum_line(text) + text);
   } catch (const Error& error) {
     throw UnknownError(error.what());
   }
+}
+
+void remove_checkpoint_state(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::remove(state_file_of(directory), error);
+  if (error) throw UnknownError(fmt::format("cannot delete {}: {}", state_file_of(directory), error.message()));
 }
 
 }  // namespace tandem

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <boost/crc.hpp>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "strategies/base/errors.h"
 #include "strategies/strategy/default_strategy.h"
@@ -19,7 +22,7 @@ namespace {
 // The file holds the mark, the header's length (u64), the header (JSON), the data, and the CRC-32 of all these (u32).
 // Numbers are little-endian.
 constexpr std::string_view kMark = "TANDEMC1";
-constexpr std::size_t kLengthBytes = 8, kChecksumBytes = 4;
+constexpr std::size_t kLengthBytes = 8, kChecksumBytes = 4, kStart = kMark.size() + kLengthBytes;
 
 std::uint32_t checksum_of(const std::byte* data, std::size_t size) {
   boost::crc_32_type checksum;
@@ -39,18 +42,60 @@ std::uint64_t number_at(const std::vector<std::byte>& bytes, std::size_t at, std
 
 void write_checkpoint(const std::string& path, const std::string& bytes) {
   try {
-    replace_file(path, bytes);
+    replace_file_in_one_step(path, bytes);
   } catch (const Error& error) {
     throw UnknownError(error.what());
   }
 }
 
 std::vector<std::byte> contents_of(const std::string& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind == std::filesystem::file_type::not_found) throw NotFoundError(fmt::format("{}: no such checkpoint", path));
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw NotFoundError(fmt::format("{}: no such checkpoint", path));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw UnknownError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  std::string text;
+  text.assign(std::istreambuf_iterator<char>(file), {});
+  if (file.bad() || kind == std::filesystem::file_type::directory) {
+    throw UnknownError(fmt::format("cannot read {}: {}", path, std::strerror(file.bad() ? errno : EISDIR)));
+  }
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   return {bytes, bytes + text.size()};
+}
+
+[[noreturn]] void damaged(const std::string& path, const std::string& what) {
+  throw DataLossError(fmt::format("{}: damaged checkpoint: {}", path, what));
+}
+
+// The header of a checkpoint; discarded where it is none. It ends before the checksum.
+nlohmann::json header_of(const std::vector<std::byte>& bytes) {
+  const std::uint64_t length = number_at(bytes, kMark.size(), kLengthBytes);
+  if (length > bytes.size() - kStart) return nlohmann::json::value_t::discarded;
+  const auto* text = reinterpret_cast<const char*>(bytes.data()) + kStart;
+  return nlohmann::json::parse(text, text + length, nullptr, false);
+}
+
+// The size of the whole file, as the header tells it; nothing where that makes no sense.
+std::optional<std::size_t> stated_size(const std::vector<std::byte>& bytes) {
+  const nlohmann::json header = header_of(bytes);
+  if (!header.is_object() || !header.contains("bytes") || !header["bytes"].is_number_unsigned()) return {};
+  return kStart + number_at(bytes, kMark.size(), kLengthBytes) + header["bytes"].get<std::size_t>() + kChecksumBytes;
+}
+
+// Throws unless the bytes are those that a save has written.
+void check_whole(const std::string& path, const std::vector<std::byte>& bytes) {
+  const auto* mark = reinterpret_cast<const std::byte*>(kMark.data());
+  const std::size_t begun = std::min(bytes.size(), kMark.size());
+  if (!std::equal(mark, mark + begun, bytes.begin())) damaged(path, fmt::format("it does not begin with {}", kMark));
+  if (bytes.size() < kStart + kChecksumBytes) damaged(path, fmt::format("it is cut off after {} bytes", bytes.size()));
+  const std::size_t end = bytes.size() - kChecksumBytes;
+  if (checksum_of(bytes.data(), end) == number_at(bytes, end, kChecksumBytes)) return;
+  const std::uint64_t header = number_at(bytes, kMark.size(), kLengthBytes);
+  const std::optional<std::size_t> whole = stated_size(bytes);
+  if (header > bytes.size() - kStart || (whole && *whole > bytes.size())) {
+    damaged(path, fmt::format("it is cut off after {} bytes", bytes.size()));
+  }
+  damaged(path, "its checksum is wrong");
 }
 
 template <typename T>
@@ -119,7 +164,7 @@ void Checkpoint::save(const std::string& path) const {
     const Tensor tensor = variable.saved();
     worker_.cpu().synchronize();
     if (!tensor.has_values()) throw RuntimeError("this engine carries no values: there is nothing to save");
-    const auto dimensions = variable.shape.dimensions();
+    const auto dimensions = tensor.shape().dimensions();
     tensors.push_back({{"name", name},
                        {"dtype", std::string(name_of(variable.dtype))},
                        {"shape", std::vector<std::int64_t>(dimensions.begin(), dimensions.end())},
@@ -127,7 +172,7 @@ void Checkpoint::save(const std::string& path) const {
     data.append(static_cast<const char*>(tensor.data()), tensor.size_bytes());
   }
   if (!writes()) return;
-  const std::string header = nlohmann::json{{"version", 1}, {"tensors", tensors}}.dump();
+  const std::string header = nlohmann::json{{"version", 1}, {"bytes", data.size()}, {"tensors", tensors}}.dump();
   std::string file(kMark);
   append_number(file, header.size(), kLengthBytes);
   file += header;
@@ -141,7 +186,8 @@ void Checkpoint::restore(const std::string& path) const {
   const CheckpointReader reader(path);
   for (const auto& [name, variable] : variables_) {
     const CheckpointReader::Entry& entry = reader.entry(name);
-    if (entry.dtype != variable.dtype || entry.shape != variable.shape) {
+    const bool has_shape = variable.has_any_shape || entry.shape == variable.shape;
+    if (entry.dtype != variable.dtype || !has_shape) {
       throw ValueError(fmt::format("{}: '{}' is {} {}, and the variable is {} {}{}", path, name, name_of(entry.dtype),
                                    entry.shape.text(), name_of(variable.dtype), variable.shape.text(),
                                    variable.explanation.empty() ? "" : ": " + variable.explanation));
@@ -158,28 +204,23 @@ void Checkpoint::restore(const std::string& path) const {
 CheckpointReader::CheckpointReader(const std::string& path)
     : contents_(std::make_shared<const std::vector<std::byte>>(contents_of(path))) {
   const std::vector<std::byte>& bytes = *contents_;
-  const auto damaged = [&](const char* what) {
-    throw DataLossError(fmt::format("{}: damaged checkpoint: {}", path, what));
-  };
-  const std::size_t start = kMark.size() + kLengthBytes;
-  if (bytes.size() < start + kChecksumBytes) damaged("it is cut off");
-  if (std::memcmp(bytes.data(), kMark.data(), kMark.size()) != 0) damaged("it does not begin with TANDEMC1");
-  const std::size_t end = bytes.size() - kChecksumBytes;
-  if (checksum_of(bytes.data(), end) != number_at(bytes, end, kChecksumBytes)) damaged("its checksum is wrong");
-  const std::uint64_t length = number_at(bytes, kMark.size(), kLengthBytes);
-  if (length > end - start) damaged("its header is cut off");
-  const auto* text = reinterpret_cast<const char*>(bytes.data()) + start;
-  const nlohmann::json header = nlohmann::json::parse(text, text + length, nullptr, false);
-  if (header.is_discarded() || header.value("version", 0) != 1) damaged("it is of another version");
-  for (const nlohmann::json& tensor : header.at("tensors")) {
-    const auto dimensions = tensor.at("shape").get<std::vector<std::int64_t>>();
-    const std::optional<DType> dtype = dtype_from_name(tensor.at("dtype").get<std::string>());
-    if (!dtype) damaged("it has an unknown element type");
-    Entry entry{*dtype, Shape(std::span<const std::int64_t>(dimensions)),
-                start + length + tensor.at("offset").get<std::size_t>()};
-    const std::size_t size = static_cast<std::size_t>(entry.shape.element_count()) * size_of(entry.dtype);
-    if (entry.offset + size > end) damaged("its data is cut off");
-    entries_.emplace(tensor.at("name").get<std::string>(), entry);
+  check_whole(path, bytes);
+  const nlohmann::json header = header_of(bytes);
+  if (!header.is_object() || header.value("version", 0) != 1) damaged(path, "it is of another version");
+  const std::size_t first = kStart + number_at(bytes, kMark.size(), kLengthBytes), end = bytes.size() - kChecksumBytes;
+  try {
+    for (const nlohmann::json& tensor : header.at("tensors")) {
+      const auto dimensions = tensor.at("shape").get<std::vector<std::int64_t>>();
+      const std::optional<DType> dtype = dtype_from_name(tensor.at("dtype").get<std::string>());
+      if (!dtype) damaged(path, "it has an unknown element type");
+      const auto offset = tensor.at("offset").get<std::size_t>();
+      Entry entry{*dtype, Shape(std::span<const std::int64_t>(dimensions)), first + offset};
+      const std::size_t size = static_cast<std::size_t>(entry.shape.element_count()) * size_of(entry.dtype);
+      if (first > end || offset > end - first || size > end - first - offset) damaged(path, "its data is cut off");
+      entries_.emplace(tensor.at("name").get<std::string>(), entry);
+    }
+  } catch (const nlohmann::json::exception&) {
+    damaged(path, "its header has another form");
   }
 }
 

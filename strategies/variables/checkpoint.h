@@ -35,15 +35,17 @@ class Checkpoint {
     const Strategy* strategy;       // of its parts: see writes()
     std::function<Tensor()> saved;  // on the host's device
     std::function<void(const Tensor&)> restore;
-    std::string explanation{};  // of its shape, for the error about another one
+    std::string explanation{};   // of its shape, for the error about another one
+    bool has_any_shape = false;  // what is saved tells its own, instead of `shape`
   };
   void add(const std::string& name, Saveable saveable);
 
   // Writes a new file beside `path` and renames it when it is complete, so that a crash leaves the old file or the new
   // one. UnknownError when the file system refuses, RuntimeError where the engine carries no values.
   void save(const std::string& path) const;
-  // NotFoundError without such a file or for a variable that is not in it, DataLossError for a damaged file, ValueError
-  // for another shape or element type. Everything is checked before the first variable changes.
+  // NotFoundError without such a file or for a variable that is not in it, DataLossError for a damaged file,
+  // UnknownError for one that cannot be read, ValueError for another shape or element type. Everything is checked
+  // before the first variable changes.
   void restore(const std::string& path) const;
 
   // Whether this worker is the one that writes. It is decided once for the whole checkpoint, by should_checkpoint() of

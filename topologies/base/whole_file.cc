@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 using Write = std::function<void(std::ostream&)>;
 
+constexpr std::string_view kTemporary = ".tmp";
 constexpr const char* kOpenFiles = "/proc/self/fd";
 constexpr mode_t kUsualMode = 0666;  // less what the umask takes away
 
@@ -55,6 +56,10 @@ bool is_sink(const fs::path& file) {
   std::error_code ignored;
   const fs::file_status status = fs::status(file, ignored);
   return is_open_file(file) || (fs::exists(status) && !fs::is_regular_file(status));
+}
+
+bool is_written_directly(const fs::path& target) {
+  return is_sink(target) || access(folder_of(target).c_str(), W_OK) != 0;
 }
 
 bool write_all(int descriptor, std::string_view text) {
@@ -94,7 +99,7 @@ class DescriptorBuffer : public std::streambuf {
 class NewText {
  public:
   explicit NewText(const fs::path& target)
-      : target_(target), beside_(target.string() + fmt::format(".{}.tmp", getpid())) {
+      : target_(target), beside_(target.string() + fmt::format(".{}{}", getpid(), kTemporary)) {
     if (access(kOpenFiles, X_OK) == 0) {
       descriptor_ = open(folder_of(target).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kUsualMode);
       if (descriptor_ >= 0) return;
@@ -119,6 +124,7 @@ class NewText {
     if (fsync(descriptor_) != 0 || !give_name()) return false;
     if (rename(beside_.c_str(), target_.c_str()) != 0) return false;
     has_name_ = false;
+    keep_name();
     return true;
   }
 
@@ -129,6 +135,15 @@ class NewText {
     unlink(beside_.c_str());
     has_name_ = linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, beside_.c_str(), AT_SYMLINK_FOLLOW) == 0;
     return has_name_;
+  }
+
+  // Names reach the disk in the order in which files were replaced, also when the power fails. A file system that
+  // cannot be told so has its own order.
+  void keep_name() const {
+    const int folder = open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return;
+    fsync(folder);
+    close(folder);
   }
 
   fs::path target_, beside_;
@@ -150,7 +165,7 @@ void write_to(std::ostream& stream, const std::string& name, const Write& write)
 
 void replace_file(const std::string& file, const Write& write) {
   const fs::path target = followed(file);
-  if (is_sink(target) || access(folder_of(target).c_str(), W_OK) != 0) {
+  if (is_written_directly(target)) {
     std::ofstream out(file, std::ios::binary);
     return write_to(out, file, write);
   }
@@ -165,6 +180,23 @@ void replace_file(const std::string& file, const Write& write) {
 
 void replace_file(const std::string& file, std::string_view text) {
   replace_file(file, [text](std::ostream& stream) { stream << text; });
+}
+
+void replace_file_in_one_step(const std::string& file, std::string_view text) {
+  const fs::path target = followed(file);
+  std::error_code ignored;
+  if (is_written_directly(target) && fs::is_regular_file(target, ignored)) {
+    throw Error(
+        fmt::format("cannot write {}: its folder may not be written to, and a crash would leave half of it", file));
+  }
+  replace_file(file, text);
+}
+
+bool is_temporary_name(std::string_view name) {
+  if (!name.ends_with(kTemporary)) return false;
+  name.remove_suffix(kTemporary.size());
+  const std::size_t dot = name.rfind('.');
+  return dot != name.npos && dot + 1 < name.size() && name.find_first_not_of("0123456789", dot + 1) == name.npos;
 }
 
 void check_replaceable(const std::string& file) {
