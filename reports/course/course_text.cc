@@ -86,6 +86,7 @@ std::vector<std::string> course_sentences(const JobCourse& course) {
                                   goodput, course.policy));
   if (!course.ended.empty()) sentences.push_back("It ended early: " + course.ended + ".");
   sentences.push_back(failures_text(course));
+  if (course.evaluations > 0) sentences.push_back(fmt::format("{} evaluations.", course.evaluations));
   if (!course.unknown.empty()) sentences.push_back(unknown_text(course));
   if (course.best_interval_s && course.best_availability) {
     sentences.push_back(

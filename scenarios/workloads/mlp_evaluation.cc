@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenarios/workloads/evaluation.h"
 #include "strategies/input/distributed_dataset.h"
+#include "strategies/parallel/divided_training.h"
 
 namespace tandem {
 namespace {

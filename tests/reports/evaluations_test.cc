@@ -58,11 +58,11 @@ TEST(EvaluationsOfARun, AreALineOfTheReport) {
   EXPECT_THAT(report_text(report), Not(HasSubstr("evaluation ")));
   report.evaluations = between_steps();
   EXPECT_THAT(report_text(report),
-              AllOf(HasSubstr("evaluation       3.000 ms   median of 3, every 100 steps: 5 x 1024 examples on all"),
+              AllOf(HasSubstr("evaluation      3.000 ms   median of 3, every 100 steps: 5 x 1024 examples on all"),
                     HasSubstr("3.0 % of the job"), HasSubstr("loss 1.5 -> 0.5, accuracy 50.0 % -> 75.0 %")));
   EXPECT_THAT(evaluations_sentence(beside()),
               AllOf(HasSubstr("median of 3 (2 more were overtaken by newer variables)"),
-                    HasSubstr("by an evaluator beside training; training waited 30.0 us for copies of the variables"),
+                    HasSubstr("by an evaluator beside training; training waited 30.00 us for copies of the variables"),
                     HasSubstr("the last one ended 1.000 ms after training")));
   EXPECT_EQ(evaluated_values_text(beside()), "");
 }
