@@ -9,7 +9,7 @@ namespace tandem::cpu {
 
 void CpuStream::synchronize() {
   if (is_empty() && !context_.control.is_stopped()) {
-    throw_if_lost();
+    note_use();
     worker_.throw_if_failed();
     return;
   }
