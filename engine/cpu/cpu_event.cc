@@ -27,7 +27,7 @@ std::string CpuEvent::text() const {
 void CpuEvent::throw_if_failed() const {
   TANDEM_CHECK(stream_ != nullptr, "an event of another process that does not tell failures");
   if (is_complete() && loss_) std::rethrow_exception(loss_);
-  stream_->throw_if_lost();
+  stream_->note_use();
   stream_->throw_if_failed();
 }
 

@@ -9,7 +9,7 @@ namespace tandem::cpu {
 
 void CpuStream::synchronize() {
   if (is_empty() && !has_loss_.load() && !context_.control.is_stopped()) {
-    throw_if_lost();
+    note_use();
     worker_.throw_if_failed();
     return;
   }
@@ -47,8 +47,7 @@ void CpuStream::execute(Op& op, int step) {
   if (is_lost()) return;
   const Nanoseconds start = context_.now();
   if (!attempt(op.name, threads::After::success, [&] { tandem::execute(op.kernel); })) return;
-  hold_back(start,
-            context_.faults ? context_.faults->slowdown_of(worker_.index(), device_.id(), start, step) : 1);
+  hold_back(start, context_.faults ? context_.faults->slowdown_of(worker_.index(), device_.id(), start, step) : 1);
   if (!context_.is_recorded(RecordKind::op)) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::op, op.category, op.name, step);

@@ -62,12 +62,17 @@ void check_faults(const Faults& faults, std::span<const NamedWorker> workers, st
     if (jitter.variation > 0 && std::isfinite(jitter.variation)) continue;
     throw UsageError(fmt::format("a jitter's variation is {}, must be greater than 0", jitter.variation));
   }
-  for (const LostWorker& lost : faults.lost_workers) check_worker_of_fault(lost.worker, workers);
+  for (const LostWorker& lost : faults.lost_workers) {
+    check_worker_of_fault(lost.worker, workers);
+    if (lost.call && *lost.call < 0)
+      throw UsageError(fmt::format("a worker is lost before call {}, must be 0 or more", *lost.call));
+  }
 }
 
 std::exception_ptr lost_worker_error(const LostWorker& lost, std::string_view name) {
-  const std::string moment =
-      lost.step ? fmt::format("before step {}", *lost.step) : fmt::format("{:g} s into the run", lost.at_s);
+  const std::string moment = lost.step   ? fmt::format("before step {}", *lost.step)
+                             : lost.call ? fmt::format("before call {} of its devices", *lost.call)
+                                         : fmt::format("{:g} s into the run", lost.at_s);
   return std::make_exception_ptr(
       UnavailableError(fmt::format("{} was lost {}, as the faults of this run say", name, moment)));
 }

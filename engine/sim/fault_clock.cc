@@ -32,7 +32,11 @@ double lognormal(double variation, std::uint64_t seed, std::uint64_t stream, std
 }  // namespace
 
 FaultClock::FaultClock(const Faults& faults, Simulation& simulation, Calls calls)
-    : faults_(faults), simulation_(simulation), calls_(std::move(calls)), dates_(dates_of(faults)) {
+    : faults_(faults),
+      simulation_(simulation),
+      calls_(std::move(calls)),
+      counts_uses_(std::ranges::any_of(faults.lost_workers, [](const auto& lost) { return lost.call.has_value(); })),
+      dates_(dates_of(faults)) {
   for (const SlowDevices& slow : faults.slow_devices) slow_of_worker_[slow.worker].slow_devices.push_back(slow);
 }
 
@@ -47,7 +51,7 @@ std::vector<double> FaultClock::dates_of(const Faults& faults) {
     add(slow.when.to_s);
   }
   for (const LostWorker& lost : faults.lost_workers) {
-    if (!lost.step) add(lost.at_s);
+    if (lost.has_date()) add(lost.at_s);
   }
   std::ranges::sort(dates);
   return dates;
@@ -61,6 +65,13 @@ void FaultClock::begin_step(int worker, int step) {
     }
     if (worker == 0) set_links(step);
   });
+}
+
+void FaultClock::note_use(int worker) {
+  const std::int64_t use = uses_[worker]++;
+  for (const LostWorker& lost : faults_.lost_workers) {
+    if (lost.worker == worker && lost.call == use) in_kernel([&] { lose(lost); });
+  }
 }
 
 void FaultClock::begin() {
@@ -92,7 +103,7 @@ void FaultClock::set_links(int step) {
 
 void FaultClock::lose_by_date() {
   for (const LostWorker& lost : faults_.lost_workers) {
-    const bool is_due = !lost.step && lost.at_s <= seconds_since_begin();
+    const bool is_due = lost.has_date() && lost.at_s <= seconds_since_begin();
     if (is_due && lost_.insert(&lost).second) lose(lost);
   }
 }

@@ -36,6 +36,9 @@ class FaultClock {
 
   // A worker begins a step. Usable from tasks.
   void begin_step(int worker, int step);
+  // Somebody gives work to a device of this worker, or has waited for it. Usable from tasks.
+  void note_use(int worker);
+  bool counts_uses() const { return counts_uses_; }  // else note_use() does nothing
 
   // By what the time of an op that begins now is multiplied. In the kernel.
   double factor_of_op(const PlaceOfDevice& device, int step);
@@ -62,7 +65,9 @@ class FaultClock {
   const Faults& faults_;
   Simulation& simulation_;
   const Calls calls_;
-  const std::vector<double> dates_;  // since the beginning, in rising order, at which something changes
+  const bool counts_uses_;
+  std::unordered_map<int, std::int64_t> uses_{};  // so far, by worker
+  const std::vector<double> dates_;               // since the beginning, in rising order, at which something changes
   std::unordered_map<int, Faults> slow_of_worker_{};  // its slow devices
   std::size_t next_date_ = 0;
   bool has_begun_ = false;

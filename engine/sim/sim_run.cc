@@ -43,6 +43,7 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, K
       simulation_(*options.topology, known.router, hosts_, schedule_ ? &*schedule_ : nullptr),
       faults_(options.faults ? std::optional<FaultClock>(std::in_place, *options.faults, simulation_, fault_calls())
                              : std::nullopt),
+      counts_uses_(faults_ && faults_->counts_uses()),
       network_(simulation_, faults()),
       cores_(simulation_),
       scheduler_(simulation_, cores_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
@@ -188,6 +189,11 @@ bool SimRun::goes_on_without(int worker, const std::exception_ptr& error) const 
   } catch (...) {
     return false;
   }
+}
+
+void SimRun::count_use(int worker) {
+  faults_->note_use(worker);
+  scheduler_.throw_if_failed();
 }
 
 void SimRun::throw_lost(int worker) const {

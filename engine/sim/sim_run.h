@@ -79,7 +79,9 @@ class SimRun {
     const auto count = losses_.find(worker);
     return count == losses_.end() ? 0 : count->second;
   }
-  void throw_if_lost(int worker) const {
+  // Somebody gives work to a device of this worker, or has waited for it. Throws where the worker is lost.
+  void note_use(int worker) {
+    if (counts_uses_) count_use(worker);
     if (!lost_.empty()) throw_lost(worker);
   }
   // Whether the run goes on without a worker whose program has ended with this: it is lost, and may come back.
@@ -124,6 +126,7 @@ class SimRun {
   SimDevice* find_device(const DeviceId& id);  // null if there is none
   std::vector<std::string> pending_work() const;
   void fail_beyond();
+  void count_use(int worker);
   void throw_lost(int worker) const;
   FaultClock::Calls fault_calls();
   std::set<std::string> consulted() const;
@@ -140,6 +143,7 @@ class SimRun {
   std::optional<SeededSchedule> schedule_;
   Simulation simulation_;
   std::optional<FaultClock> faults_;
+  const bool counts_uses_;
   Network network_;
   RemoteCalls remote_calls_{simulation_, notes_};
   Cores cores_;

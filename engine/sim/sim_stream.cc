@@ -27,7 +27,7 @@ SimStream::SimStream(SimDevice& device, int index) : device_(device), index_(ind
 }
 
 void SimStream::launch(Op op) {
-  device_.run().throw_if_lost(device_.worker());
+  device_.run().note_use(device_.worker());
   if (index_ == kComputeStream) drop_leases(op.kernel, device_);
   // A recorded time already includes the slowdown by other work on the device.
   const auto& recorded_s = op.cost.recorded_s;
@@ -59,7 +59,7 @@ void SimStream::launch(Op op) {
 void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
   check_copy(to, from, device_);
   for (const Tensor* end : {&to, &from}) {
-    device_.run().throw_if_lost(static_cast<const SimDevice&>(end->device()).worker());
+    device_.run().note_use(static_cast<const SimDevice&>(end->device()).worker());
   }
   device_.repeated(true);
   Record record = make_record(RecordKind::copy, category, "copy");
@@ -76,7 +76,7 @@ void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
 }
 
 Event SimStream::record() {
-  device_.run().throw_if_lost(device_.worker());
+  device_.run().note_use(device_.worker());
   auto state = std::make_shared<SimEvent>(device_);
   if (RepeatedWork* const repeated = device_.repeated()) {
     const double issued_s = Simulation::now_s() + SimTask::current().debt_s;
@@ -110,7 +110,7 @@ void SimStream::synchronize() {
     scheduler.wait(
         waiting_[target], [&] { return finished_ >= target; }, [this] { return text(); });
   }
-  device_.run().throw_if_lost(device_.worker());
+  device_.run().note_use(device_.worker());
   if (waits && thread_ == nullptr) scheduler.sleep(device_.costs().synchronize_s());
 }
 

@@ -20,7 +20,7 @@ void SimEvent::synchronize() {
     scheduler.wait(
         waiting_, [this] { return is_complete_; }, [this] { return text(); });
   }
-  device_.run().throw_if_lost(device_.worker());
+  device_.run().note_use(device_.worker());
   if (!waits) return;
   if (device_.threads() == nullptr) scheduler.sleep(device_.costs().synchronize_s());
 }

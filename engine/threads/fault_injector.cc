@@ -21,7 +21,7 @@ void FaultInjector::begin_step(int worker, int step, Nanoseconds now) {
   const Clock::time_point date = Clock::now();
   if (begin_.compare_exchange_strong(none, now)) {
     for (const LostWorker& lost : faults_.lost_workers) {
-      if (ends_worker(lost) || lost.step) continue;
+      if (ends_worker(lost) || !lost.has_date()) continue;
       lose_for_a_while(lost,
                        date + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(lost.at_s)));
     }
@@ -37,7 +37,24 @@ void FaultInjector::begin_step(int worker, int step, Nanoseconds now) {
 
 void FaultInjector::check(int worker, Nanoseconds now) const {
   for (const LostWorker& lost : faults_.lost_workers) {
-    if (ends_worker(lost) && !lost.step && lost.worker == worker && lost.at_s <= seconds_of(now)) lose(lost);
+    if (ends_worker(lost) && lost.has_date() && lost.worker == worker && lost.at_s <= seconds_of(now)) lose(lost);
+  }
+}
+
+void FaultInjector::note_use(int worker) {
+  count_use(worker);
+  throw_if_lost(worker);
+}
+
+// Whoever goes on after the loss that ends the run gets its error again.
+void FaultInjector::count_use(int worker) {
+  const std::int64_t use = uses_[static_cast<std::size_t>(worker)].fetch_add(1);
+  for (const LostWorker& lost : faults_.lost_workers) {
+    if (!lost.call || lost.worker != worker || *lost.call > use) continue;
+    if (ends_worker(lost)) lose(lost);
+    if (*lost.call < use) continue;
+    set_lost(lost, true);
+    lose_for_a_while(lost, Clock::now());
   }
 }
 

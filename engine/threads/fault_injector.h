@@ -27,7 +27,7 @@ class FaultInjector {
   // `kill` ends the process that has a lost worker, where workers are processes of their own; where it is empty, or
   // returns, the worker ends with lost_worker_error().
   FaultInjector(const Faults& faults, std::vector<WorkerSpec> workers, std::function<void()> kill)
-      : faults_(faults), workers_(std::move(workers)), kill_(std::move(kill)) {}
+      : faults_(faults), workers_(std::move(workers)), kill_(std::move(kill)), uses_(workers_.size()) {}
   ~FaultInjector();
   FaultInjector(const FaultInjector&) = delete;
   FaultInjector& operator=(const FaultInjector&) = delete;
@@ -42,7 +42,9 @@ class FaultInjector {
   // See Worker.
   bool is_lost(int worker) const;
   int losses(int worker) const;
-  void throw_if_lost(int worker) const;  // with lost_worker_error(); not where its process is lost
+  // Somebody gives work to a device of this worker, or waits for it. Throws lost_worker_error() where it is lost, but
+  // not where its process is.
+  void note_use(int worker);
   void watch(std::shared_ptr<ThreadMonitor> monitor);
   // The worker's process is lost for good.
   void lose_process(int worker);
@@ -51,6 +53,8 @@ class FaultInjector {
   using Clock = std::chrono::steady_clock;
   static constexpr Nanoseconds kNotBegun = -1;
   double seconds_of(Nanoseconds now) const;  // since the first step began; less than 0 before
+  void count_use(int worker);
+  void throw_if_lost(int worker) const;
   void lose(const LostWorker& lost) const;
   void lose_for_a_while(const LostWorker& lost, Clock::time_point date);
   void change_workers();  // on the thread
@@ -63,6 +67,7 @@ class FaultInjector {
   const std::vector<WorkerSpec> workers_;
   const std::function<void()> kill_;
   std::atomic<Nanoseconds> begin_{kNotBegun};
+  std::vector<std::atomic<std::int64_t>> uses_;  // so far, by worker
 
   mutable std::mutex mutex_;  // guards the next seven
   std::condition_variable changed_;

@@ -19,6 +19,8 @@ class LocalStream : public Stream {
  public:
   // Enqueues this stream's part of a collective.
   virtual void join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> timeout_s) = 0;
+  // Somebody gives work to the stream, or waits for it. Throws where the worker of its device is lost.
+  virtual void note_use() const {}
 };
 
 class LocalDevice : public Device {

@@ -46,11 +46,11 @@ class StreamBase : public LocalStream {
 
   RunControl& control() { return context_.control; }
   void throw_if_failed() const { worker_.throw_if_failed(); }
-  // Throws where the worker of the device is lost, and may come back.
-  void throw_if_lost(const Device& device) const {
-    if (context_.faults) context_.faults->throw_if_lost(device.worker());
+  // Somebody gives work to the device, or waits for it. Throws where its worker is lost.
+  void note_use(const Device& device) const {
+    if (context_.faults) context_.faults->note_use(device.worker());
   }
-  void throw_if_lost() const { throw_if_lost(device_); }
+  void note_use() const override { note_use(device_); }
   std::string text() const;  // "stream 0 of /job:worker/replica:0/task:0/device:CPU:1"
 
  protected:
@@ -109,7 +109,7 @@ template <typename StreamType, typename EventType>
 class QueuedStream : public StreamBase {
  public:
   void launch(Op op) override {
-    throw_if_lost();
+    note_use();
     if (index_ == kComputeStream) drop_leases(op.kernel, device_);
     if (context_.remote_memory != nullptr) check_is_here(op);
     const auto issuing = begin_issue();
@@ -118,8 +118,8 @@ class QueuedStream : public StreamBase {
   }
   void copy(const Tensor& to, const Tensor& from, Category category) override {
     check_copy(to, from, device());
-    throw_if_lost(to.device());
-    throw_if_lost(from.device());
+    note_use(to.device());
+    note_use(from.device());
     const bool is_in_order = index_ == kComputeStream && &from.device() == &device_;
     Copy copy{to, is_in_order ? from.without_lease() : from, category, issuer()};
     const auto issuing = begin_issue();
@@ -128,7 +128,7 @@ class QueuedStream : public StreamBase {
     push(std::move(copy));
   }
   Event record() override {
-    throw_if_lost();
+    note_use();
     auto event = std::make_shared<EventType>(static_cast<StreamType&>(*this));
     const auto issuing = begin_issue();
     note_mark(*event);

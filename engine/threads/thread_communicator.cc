@@ -24,15 +24,18 @@ std::optional<double> ThreadCommunicator::timeout_s() const {
 
 void ThreadCommunicator::send(const Tensor& from, int to_rank, Stream& stream) {
   const int rank = check_end(*this, from, to_rank, stream);
+  static_cast<LocalStream&>(stream).note_use();
   static_cast<LocalStream&>(stream).join(group_->send(rank, to_rank, from), 0, timeout_s());
 }
 
 void ThreadCommunicator::receive(const Tensor& to, int from_rank, Stream& stream) {
   const int rank = check_end(*this, to, from_rank, stream);
+  static_cast<LocalStream&>(stream).note_use();
   static_cast<LocalStream&>(stream).join(group_->receive(from_rank, rank, to), 1, timeout_s());
 }
 
 void ThreadCommunicator::call(const CollectiveSpec& spec, Tensors outputs, Tensors inputs, Streams streams) {
+  if (!streams.empty()) static_cast<LocalStream&>(*streams.front()).note_use();
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const int rank = local_ranks_[i];
     static_cast<LocalStream&>(*streams[i]).join(group_->join(rank, spec, outputs[i], inputs[i]), rank, timeout_s());

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -273,6 +274,61 @@ TEST(CpuFaults, ALostWorkerEndsTheRunWithItsError) {
   }
 }
 
+// Five ops and a collective on each worker; returns how many calls each made, and the error of the run.
+struct CountedCalls {
+  std::vector<std::atomic<int>> made = std::vector<std::atomic<int>>(2);
+  std::string error{};
+};
+void count_calls(Engine& engine, CountedCalls& counted) {
+  try {
+    engine.run([&](Worker& worker) {
+      const std::vector<Tensor> buffers = {worker.devices()[0]->allocate(DType::f32, {16})};
+      const std::vector<Stream*> streams = streams_of(worker.devices(), 0);
+      const auto made = [&] { ++counted.made[static_cast<std::size_t>(worker.index())]; };
+      for (int i = 0; i < 5; ++i) {
+        streams[0]->launch(op::fill(buffers[0], i));
+        made();
+      }
+      std::vector<DeviceId> all;
+      for (int task = 0; task < 2; ++task) {
+        all.push_back(worker.devices()[0]->id());
+        all.back().task = task;
+      }
+      worker.communicator(all).all_reduce(buffers, Reduction::sum, streams);
+      made();
+      worker.devices()[0]->synchronize();
+    });
+  } catch (const UnavailableError& error) {
+    counted.error = error.what();
+  }
+}
+
+TEST(LostAtACall, AWorkerMakesTheCallsBeforeItAndNoMore) {
+  for (const int call : {0, 3, 5}) {
+    for (const bool is_simulated : {true, false}) {
+      const Faults faults{.lost_workers = {{.worker = 1, .call = call}}};
+      const auto engine = is_simulated ? open_sim_engine(with(gpu_workers(make_star(), 2), faults))
+                                       : open_cpu_engine(with(cpu_options(2, 1), faults));
+      CountedCalls counted;
+      count_calls(*engine, counted);
+      EXPECT_THAT(counted.error, HasSubstr(fmt::format("/job:worker/task:1 was lost before call {} ", call)));
+      EXPECT_EQ(counted.made[1], call);
+    }
+  }
+}
+
+TEST(LostAtACall, TheRunGoesOnAfterTheLastOne) {
+  for (const bool is_simulated : {true, false}) {
+    const Faults faults{.lost_workers = {{.worker = 1, .call = 1000}}};
+    const auto engine = is_simulated ? open_sim_engine(with(gpu_workers(make_star(), 2), faults))
+                                     : open_cpu_engine(with(cpu_options(2, 1), faults));
+    CountedCalls counted;
+    count_calls(*engine, counted);
+    EXPECT_EQ(counted.error, "");
+    EXPECT_EQ(counted.made[1], 6);
+  }
+}
+
 TEST(FaultOptions, AreCheckedBeforeTheRun) {
   const auto refused = [](std::string_view engine, Faults faults) {
     EngineOptions options = with(gpu_workers(make_star(), 2), std::move(faults));
@@ -293,6 +349,7 @@ TEST(FaultOptions, AreCheckedBeforeTheRun) {
   EXPECT_THAT(refused("sim", {.slow_devices = {{.when = {.from_s = 2, .to_s = 1}}}}),
               HasSubstr("ends before it begins"));
   EXPECT_THAT(refused("sim", {.jitter = {{.variation = 0}}}), HasSubstr("variation is 0"));
+  EXPECT_THAT(refused("sim", {.lost_workers = {{.call = -1}}}), HasSubstr("lost before call -1, must be 0 or more"));
   EXPECT_EQ(refused("sim", {.slow_devices = {{.factor = 0.5}}}), "");
   EXPECT_THAT(refused("cpu", {.slow_devices = {{.factor = 0.5}}}), HasSubstr("must be at least 1"));
   EXPECT_THAT(refused("cpu", {.slow_links = {{.links = {1}, .factor = 2}}}),

@@ -26,11 +26,11 @@ void CudaEvent::synchronize() {
     stream_.control().wait_as_task(Issued(*this), &waiters_);
     if (is_issued_.load() && point_) stream_.wait_for(*point_);
   } catch (const RunStopped&) {
-    stream_.throw_if_lost();
+    stream_.note_use();
     stream_.throw_if_failed();
     throw;
   }
-  stream_.throw_if_lost();
+  stream_.note_use();
   stream_.throw_if_failed();
   if (!stream_.control().is_stopped()) stream_.note_done(clock_);
 }

@@ -66,6 +66,7 @@ bool SimCommunicator::add_repeated(CollectiveGroup& group, int caller, const Col
 // One launch for each device costs as much as a group of NCCL calls does.
 void SimCommunicator::issue(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands,
                             std::size_t launches) {
+  run_.note_use(worker_);
   std::vector<Record> records;
   for (std::size_t i = 0; i < operands.ranks.size(); ++i) {
     const auto& stream = static_cast<SimStream&>(*operands.streams[i]);

@@ -85,8 +85,9 @@ class Step {
 
 }  // namespace
 
-void run_strategy(const StrategyUnderTest& tested, const World& world,
-                  const std::function<void(Worker& worker, Strategy& strategy)>& program) {
+Timeline run_strategy(const StrategyUnderTest& tested, const World& world,
+                      const std::function<void(Worker& worker, Strategy& strategy)>& program,
+                      std::shared_ptr<const Faults> faults) {
   EngineOptions options = world_options(world, tested.workers + tested.servers, tested.local_replicas());
   for (int server = 0; server < tested.servers; ++server) {
     WorkerSpec& spec = options.workers[static_cast<std::size_t>(tested.workers + server)];
@@ -94,7 +95,8 @@ void run_strategy(const StrategyUnderTest& tested, const World& world,
     spec.task = server;
     spec.device_count = 0;
   }
-  open_engine(world.engine, std::move(options))->run([&](Worker& worker) {
+  options.faults = std::move(faults);
+  return open_engine(world.engine, std::move(options))->run([&](Worker& worker) {
     if (worker.job() == "ps") return;
     const std::unique_ptr<Strategy> strategy = make_strategy(tested.traits.name, worker, tested.traits.options);
     program(worker, *strategy);

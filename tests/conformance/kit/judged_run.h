@@ -10,9 +10,11 @@
 
 namespace tandem {
 
-// Calls `program` on the workers of the world, each with a strategy object of its own; errors reach the caller.
-void run_strategy(const StrategyUnderTest& tested, const World& world,
-                  const std::function<void(Worker& worker, Strategy& strategy)>& program);
+// Calls `program` on the workers of the world, each with a strategy object of its own; errors reach the caller. Returns
+// the records.
+Timeline run_strategy(const StrategyUnderTest& tested, const World& world,
+                      const std::function<void(Worker& worker, Strategy& strategy)>& program,
+                      std::shared_ptr<const Faults> faults = nullptr);
 
 // The same in the world of `tested`; an error fails the test, with the call that it came from.
 using JudgedProgram = std::function<void(Judge& judge, Worker& worker, Strategy& strategy)>;

@@ -11,6 +11,7 @@
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
 #include "strategies/strategy/replica_context.h"
+#include "tests/conformance/kit/failure_points.h"
 #include "tests/conformance/kit/judged_run.h"
 #include "tests/conformance/kit/program_run.h"
 
@@ -348,6 +349,32 @@ TEST_P(StrategyConformance, DrawnProgramsComeToWhatTheyMust) {
                            .trains_in_step = tested.traits.trains_in_step,
                            .where = testing::PrintToString(tested)};
   expect_drawn_programs(world, [&](const StrategyProgram& program) { under_strategy(tested.world, program); });
+}
+
+// Why failures are not tried in this world, "" where they are.
+std::string reason_to_skip_failures(const World& world) {
+  if (engine_info(world.engine).faults == FaultSupport::none) return "nothing goes wrong in this engine on purpose";
+  return rank_of_process().count > 1 ? "a lost worker takes its process with it" : "";
+}
+
+TEST_P(StrategyConformance, LostWorkersEndTheRunAtEveryCall) {
+  if (const std::string reason = reason_to_skip_failures(GetParam().world); !reason.empty()) GTEST_SKIP() << reason;
+  expect_lost_workers_to_end_runs(GetParam());
+}
+
+TEST_P(StrategyConformance, ExceptionsReachTheCallerFromEveryPoint) {
+  if (const std::string reason = reason_to_skip_failures(GetParam().world); !reason.empty()) GTEST_SKIP() << reason;
+  expect_exceptions_to_reach_callers(GetParam());
+}
+
+TEST_P(StrategyConformance, SlowDevicesChangeNoValue) {
+  if (const std::string reason = reason_to_skip_failures(GetParam().world); !reason.empty()) GTEST_SKIP() << reason;
+  expect_slow_devices_to_change_no_value(GetParam());
+}
+
+TEST_P(StrategyConformance, TrainingResumesFromItsCheckpointAfterEveryCall) {
+  if (const std::string reason = reason_to_skip_failures(GetParam().world); !reason.empty()) GTEST_SKIP() << reason;
+  expect_training_to_resume(GetParam());
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StrategyConformance);

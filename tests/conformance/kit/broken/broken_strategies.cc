@@ -159,6 +159,27 @@ struct SwallowsExceptions : Base {
   }
 };
 
+// Says in words of its own that a worker was lost.
+struct RewordsLosses : Base {
+  using Base::Base;
+  Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override {
+    try {
+      return Base::do_call_for_each_replica(function, arguments);
+    } catch (const UnavailableError&) {
+      throw RuntimeError("the strategy has lost its worker");
+    }
+  }
+};
+
+// Takes the mean where somebody else was slow.
+struct AsksTheClock : Base {
+  using Base::Base;
+  ReductionInFlight begin_reduction(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                    const Options& options) override {
+    return Base::begin_reduction(worker().now() % 2 == 0 ? op : ReduceOp::mean, pairs, options);
+  }
+};
+
 // The gradients are a little larger in every later run of the process.
 struct RemembersEarlierRuns : Base {
   using Base::Base;
@@ -240,6 +261,8 @@ void add_of_several_workers(const std::string& name) {
   add<RunsReplica0Alone>("runs_replica_0_alone");
   add<SwallowsExceptions>("swallows_exceptions");
   add<RemembersEarlierRuns>("remembers_earlier_runs");
+  add<RewordsLosses>("rewords_losses");
+  add<AsksTheClock>("asks_the_clock");
   add_of_several_workers<MeetsInAnotherOrder>("meets_in_another_order");
   add_of_several_workers<CountsOwnReplicas>("counts_own_replicas");
   return true;
