@@ -62,7 +62,7 @@ class Worker {
   // How often it was lost so far.
   virtual int losses(int /*worker*/) const { return 0; }
   // Notifies the monitor, from now on, whenever a worker is lost or comes back.
-  virtual void watch_workers(std::shared_ptr<Monitor> /*monitor*/) {}
+  virtual void watch_workers(std::shared_ptr<Monitor> /*monitor*/) {}  // NOLINT(performance-unnecessary-value-param)
 
   // Reads this world's clock. Code above the engine reads no other.
   virtual Nanoseconds now() = 0;
