@@ -42,6 +42,8 @@ class FaultInjector {
   bool is_lost(int worker) const;
   int losses(int worker) const;
   void throw_if_lost(int worker) const;  // with lost_worker_error()
+  // Whether a worker was lost for good, so that the run ends with its error, which then is that of all workers.
+  bool has_ended_run() const { return has_ended_run_.load(); }
   void watch(std::shared_ptr<ThreadMonitor> monitor);
 
  private:
@@ -54,6 +56,7 @@ class FaultInjector {
   void set_lost(const LostWorker& lost, bool is_lost);
 
   const Faults& faults_;
+  mutable std::atomic<bool> has_ended_run_{false};
   const std::vector<WorkerSpec> workers_;
   const std::function<void()> kill_;
   std::atomic<Nanoseconds> begin_{kNotBegun};

@@ -26,12 +26,6 @@ bool may_go_on_without(const Scenario& scenario) {
   return parameter_servers(scenario) > 0 && scenario.strategy.updates == VariableUpdates::asynchronous;
 }
 
-RecoveryPolicy policy_of(const Scenario& scenario) {
-  if (scenario.faults->recovery.policy) return *scenario.faults->recovery.policy;
-  if (may_go_on_without(scenario)) return RecoveryPolicy::continue_;
-  return training_workers(scenario) > 1 ? RecoveryPolicy::restart_all : RecoveryPolicy::end;
-}
-
 // Refuses what a strategy cannot do.
 void check_policy(const Scenario& scenario, RecoveryPolicy policy) {
   if (policy != RecoveryPolicy::continue_ || may_go_on_without(scenario)) return;
@@ -166,6 +160,12 @@ class StepTimes {
 
 }  // namespace
 
+RecoveryPolicy recovery_policy(const Scenario& scenario) {
+  if (scenario.faults->recovery.policy) return *scenario.faults->recovery.policy;
+  if (may_go_on_without(scenario)) return RecoveryPolicy::continue_;
+  return training_workers(scenario) > 1 ? RecoveryPolicy::restart_all : RecoveryPolicy::end;
+}
+
 bool has_course(const Scenario& scenario) {
   if (!scenario.faults) return false;
   const FaultSettings& faults = *scenario.faults;
@@ -174,7 +174,7 @@ bool has_course(const Scenario& scenario) {
 }
 
 RunResult run_course(const Scenario& scenario, const RunScenario& run) {
-  const RecoveryPolicy policy = policy_of(scenario);
+  const RecoveryPolicy policy = recovery_policy(scenario);
   check_policy(scenario, policy);
   const Scenario sample = sample_of(scenario);
   RunResult result = run(sample, false);

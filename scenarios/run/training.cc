@@ -1,5 +1,6 @@
 #include "scenarios/run/training.h"
 
+#include "scenarios/run/resumption.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/strategies.h"
 #include "strategies/types/stored_extended.h"
@@ -33,7 +34,7 @@ void train(Worker& worker, const Job& job, const std::function<void(int step, in
   if (worker.job() == "ps") return;
   const std::unique_ptr<Strategy> strategy = strategy_of(job.scenario.strategy, worker);
   const std::unique_ptr<Workload> workload = make_workload(job.scenario.workload, *strategy);
-  train_steps(*workload, worker, job.scenario.steps, progress, result.report);
+  train_steps(*workload, worker, job.scenario.steps, progress, result.report, step_checkpoints(job.scenario));
   add_strategy_facts(strategy->extended(), result);
 }
 
