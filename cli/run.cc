@@ -88,6 +88,7 @@ int run(RunFlags flags) {
   const Scenario scenario = with_flags(of_file, flags.changes);
   check_traces(flags, scenario);
   flags.run.progress = progress.of_steps(scenario.name);
+  flags.run.may_resume = true;
   flags.run.only_report = flags.trace.empty() && !flags.details && !output.wants_page();
   RunResult result = [&] {
     const Phase phase("run " + scenario.name);

@@ -43,7 +43,15 @@ StoredRun load_golden(const std::string& file) {
   if (!std::filesystem::exists(file)) {
     throw InputError({{.file = file, .path = "", .message = "no such baseline; --update stores this run as one"}});
   }
-  return stored_run(file);
+  StoredRun golden = stored_run(file);
+  // Faults of a simulation are its scenario's; on a machine they are injected, or the run was interrupted and resumed.
+  if (!golden.report.deterministic && !golden.report.faults.empty()) {
+    throw InputError({{.file = file,
+                       .path = "faults",
+                       .message = fmt::format("a run with faults ({}) is no baseline; --update stores this run as one",
+                                              golden.report.faults.front())}});
+  }
+  return golden;
 }
 
 Report run_for_check(const CheckFlags& flags, const Scenario& scenario, ProgressLine& progress) {

@@ -73,6 +73,7 @@ double FaultInjector::seconds_of(Nanoseconds now) const {
 
 void FaultInjector::lose(const LostWorker& lost) const {
   if (kill_) kill_();
+  has_ended_run_.store(true);
   std::rethrow_exception(lost_worker_error(lost, workers_[static_cast<std::size_t>(lost.worker)].text()));
 }
 

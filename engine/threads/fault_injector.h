@@ -45,6 +45,8 @@ class FaultInjector {
   // Somebody gives work to a device of this worker, or waits for it. Throws lost_worker_error() where it is lost, but
   // not where its process is.
   void note_use(int worker);
+  // Whether a worker was lost for good, so that the run ends with its error, which then is that of all workers.
+  bool has_ended_run() const { return has_ended_run_.load(); }
   void watch(std::shared_ptr<ThreadMonitor> monitor);
   // The worker's process is lost for good.
   void lose_process(int worker);
@@ -64,6 +66,7 @@ class FaultInjector {
   void notify();
 
   const Faults& faults_;
+  mutable std::atomic<bool> has_ended_run_{false};
   const std::vector<WorkerSpec> workers_;
   const std::function<void()> kill_;
   std::atomic<Nanoseconds> begin_{kNotBegun};

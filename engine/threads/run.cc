@@ -200,6 +200,7 @@ void Run::fail(const std::exception_ptr& error) {
     if (!first_error_) first_error_ = error;
   }
   if (neighbours_ != nullptr) return neighbours_->fail(error);
+  if (context_.faults && context_.faults->has_ended_run()) return context_.control.stop_for(error);
   context_.control.stop();
 }
 

@@ -28,6 +28,14 @@ void RunControl::stop(std::string deadlock_message) {
   for (Waiter* waiter : waiters_) waiter->unpark();
 }
 
+void RunControl::stop_for(std::exception_ptr error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_stopped_.load()) error_of_all_ = std::move(error);
+  }
+  stop();
+}
+
 std::string RunControl::deadlock_message() const {
   const std::lock_guard lock(mutex_);
   return deadlock_message_;
@@ -35,6 +43,12 @@ std::string RunControl::deadlock_message() const {
 
 void RunControl::throw_stopped() const {
   if (std::string message = deadlock_message(); !message.empty()) throw DeadlockError(message);
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(mutex_);
+    error = error_of_all_;
+  }
+  if (error) std::rethrow_exception(error);
   throw RunStopped{};
 }
 

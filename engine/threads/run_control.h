@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ class RunControl {
   // Ends the run: every stoppable wait returns. A message says that the run ends in a deadlock. Only the first call
   // counts.
   void stop(std::string deadlock_message = "");
+  // The same; the waits throw this error, since all tasks are to know of it.
+  void stop_for(std::exception_ptr error);
   bool is_stopped() const { return is_stopped_.load(); }
   std::string deadlock_message() const;  // empty when stop() was given none
   [[noreturn]] void throw_stopped() const;
@@ -49,9 +52,10 @@ class RunControl {
   std::atomic<int>& active_threads_on(int cpu) { return active_on_cpu_[static_cast<std::size_t>(cpu) % kCpus]; }
 
  private:
-  mutable std::mutex mutex_;  // guards the next two
+  mutable std::mutex mutex_;  // guards the next three
   std::vector<Waiter*> waiters_;
   std::string deadlock_message_;
+  std::exception_ptr error_of_all_{};
   std::atomic<bool> is_stopped_{false};
   Cores cores_;
   std::atomic<int> active_threads_{0};  // threads that run or are about to

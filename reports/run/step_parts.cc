@@ -255,11 +255,12 @@ std::vector<int> measured_steps(const Timeline& timeline, int warmup_steps) {
   for (const Record& record : timeline.records) {
     if (record.kind == RecordKind::step && record.step != kNoStep) steps.insert(record.step);
   }
-  if (steps.size() <= static_cast<std::size_t>(std::max(0, warmup_steps))) {
+  const auto first = steps.lower_bound(warmup_steps);  // a run that goes on after another one begins at a later step
+  if (first == steps.end()) {
     throw Error(fmt::format("no step is left to report: {} steps were run and the first {} are warm-up", steps.size(),
                             warmup_steps));
   }
-  return {std::next(steps.begin(), std::max(0, warmup_steps)), steps.end()};
+  return {first, steps.end()};
 }
 
 DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& steps, Pace pace, const MeanSteps& means) {

@@ -68,6 +68,7 @@ struct CheckpointSettings {
   std::optional<double> time_s{};  // empty: not stated
   bool overlapped = false;         // training goes on while it is written
   std::optional<double> load_s{};  // empty: not stated
+  std::string directory{};         // of a real run's checkpoints; empty: it saves none
 
   bool saves() const { return every_steps || every_s; }
 };

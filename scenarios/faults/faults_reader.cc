@@ -258,6 +258,11 @@ class FaultsReader {
     checkpoint.time_s = read_optional_duration(map.optional("time"));
     checkpoint.overlapped = map.optional("overlapped").boolean(false);
     checkpoint.load_s = read_optional_duration(map.optional("load"));
+    const YamlReader directory = map.optional("directory");
+    if (!directory) return;
+    const std::string name = directory.text();
+    if (name.empty() && directory.is_scalar()) return directory.error("expected the name of a directory");
+    checkpoint.directory = name;  // from the working directory, as other files that a run writes
   }
 
   // "500 steps" or a time

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <ostream>
+#include <span>
 #include <streambuf>
 #include <string_view>
 
@@ -52,12 +54,18 @@ void add(Fnv1a& hash, const YamlNode& node) {
   hash.add("end");
 }
 
-// A sweep does not change the scenario that it varies.
-void add_without_sweep(Fnv1a& hash, const YamlNode& root) {
+void add_without(Fnv1a& hash, const YamlNode& root, std::span<const std::string_view> left_out) {
   YamlNode node = root;
-  std::erase_if(node.entries, [](const YamlNode::Entry& entry) { return entry.key == "sweep"; });
+  std::erase_if(node.entries,
+                [&](const YamlNode::Entry& entry) { return std::ranges::find(left_out, entry.key) != left_out.end(); });
   add(hash, node);
 }
+
+// A sweep does not change the scenario that it varies.
+constexpr std::array<std::string_view, 1> kSweep = {"sweep"};
+constexpr std::array<std::string_view, 11> kNotTrained = {"sweep",       "steps",   "warmup_steps", "name",
+                                                          "description", "assumed", "left_out",     "faults",
+                                                          "recovery",    "expect",  "topology"};
 
 void add(Fnv1a& hash, const MlpSettings& mlp) {
   hash.add(mlp.rows->columns);
@@ -177,7 +185,7 @@ void add_large(Fnv1a& hash, const Topology& topology, std::ostream& text) {
 
 std::string content_hash(const Scenario& scenario) {
   Fnv1a hash;
-  if (scenario.document) add_without_sweep(hash, scenario.document->root());
+  if (scenario.document) add_without(hash, scenario.document->root(), kSweep);
   std::visit([&](const auto& kind) { add(hash, kind); }, scenario.workload.kind);
   if (scenario.topology) {
     HashingBuffer buffer(hash);
@@ -189,6 +197,13 @@ std::string content_hash(const Scenario& scenario) {
     }
     hash.end_text();
   }
+  return hash.text();
+}
+
+std::string training_hash(const Scenario& scenario) {
+  Fnv1a hash;
+  if (scenario.document) add_without(hash, scenario.document->root(), kNotTrained);
+  std::visit([&](const auto& kind) { add(hash, kind); }, scenario.workload.kind);
   return hash.text();
 }
 

@@ -12,6 +12,10 @@ struct Scenario;
 // the data and the topology.
 std::string content_hash(const Scenario& scenario);
 
+// Returns the hash of what decides the steps of a training that goes on in another run: the same without the topology,
+// the numbers of steps, faults, and what is expected of the report.
+std::string training_hash(const Scenario& scenario);
+
 // Returns the same kind of hash of a text.
 std::string text_hash(std::string_view text);
 

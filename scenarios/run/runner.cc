@@ -23,6 +23,7 @@
 #include "scenarios/run/course_run.h"
 #include "scenarios/run/memory_curve.h"
 #include "scenarios/run/parallel_training.h"
+#include "scenarios/run/resumption.h"
 #include "scenarios/run/run_facts.h"
 #include "scenarios/run/steady_state.h"
 #include "scenarios/run/training.h"
@@ -114,7 +115,7 @@ class MeasuredSteps {
   }
 
   void step_done(int done, int steps) {
-    if (done == warmup_steps_) begin_ = machine_counts();
+    if (done >= warmup_steps_ && !begin_) begin_ = machine_counts();
     if (done == steps) end_ = machine_counts();
     if (progress_) progress_(done, steps);
   }
@@ -288,6 +289,16 @@ void check_injection(const Scenario& scenario, const RunOptions& options) {
       fmt::format("engine '{}' is this machine, and makes them happen with --inject only", scenario.engine.name))});
 }
 
+RunResult run_once(const Scenario& run, const RunOptions& options, const LaunchedJob* launched) {
+  const Job job = job_of(run);
+  if (launched != nullptr) check_tf_config(job.tasks, launched->rank(), process_environment());
+  RunResult result = run_job(job, options);
+  if (run.faults) result.report.faults = fault_texts(*run.faults);
+  add_notes(result.report, job, result.timeline);
+  if (options.measures_scaling) add_scaling(result.report, job);
+  return result;
+}
+
 RunResult run_with_topology(const Scenario& run, const RunOptions& options, const LaunchedJob* launched) {
   if (engine_info(run.engine.name).needs_topology && has_course(run)) {
     return run_course(run, [&](const Scenario& state, bool for_report) {
@@ -301,13 +312,11 @@ RunResult run_with_topology(const Scenario& run, const RunOptions& options, cons
       return run_with_topology(state, of_state, launched);
     });
   }
-  const Job job = job_of(run);
-  if (launched != nullptr) check_tf_config(job.tasks, launched->rank(), process_environment());
-  RunResult result = run_job(job, options);
-  if (run.faults) result.report.faults = fault_texts(*run.faults);
-  add_notes(result.report, job, result.timeline);
-  if (options.measures_scaling) add_scaling(result.report, job);
-  return result;
+  if (step_checkpoints(run)) {
+    return run_with_checkpoints(run, options.may_resume,
+                                [&](const Scenario& rest) { return run_once(rest, options, launched); });
+  }
+  return run_once(run, options, launched);
 }
 
 }  // namespace

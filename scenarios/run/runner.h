@@ -24,6 +24,7 @@ struct RunOptions {
   Figures figures = Figures::all;  // of the report's summary
   bool only_report = false;        // simulations: the timeline may lack passes of a step that repeat others
   bool has_all_memory = false;     // simulations: the memory of the devices is no limit
+  bool may_resume = false;         // from the checkpoint of an interrupted run; else such a run is refused
   bool injects_faults = false;     // real engines: the scenario's faults are made to happen; else they are refused
   // Simulations: as many devices wait for one another in every step, whatever their number. Empty: those of the job.
   std::optional<int> devices_in_step{};

@@ -1,6 +1,7 @@
 #include "scenarios/run/training.h"
 
 #include "scenarios/run/evaluations_of_job.h"
+#include "scenarios/run/resumption.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/strategies.h"
 #include "strategies/types/stored_extended.h"
@@ -36,7 +37,8 @@ void train(Worker& worker, const Job& job, const std::function<void(int step, in
   const std::unique_ptr<Strategy> strategy = strategy_of(job.scenario.strategy, worker);
   const std::unique_ptr<Workload> workload = make_workload(job.scenario.workload, *strategy);
   const std::unique_ptr<EvaluationsOfWorker> evaluations = evaluations_of_worker(job, worker, *workload);
-  train_steps(*workload, worker, job.scenario.steps, progress, result.report, evaluations.get());
+  train_steps(*workload, worker, job.scenario.steps, progress, result.report, evaluations.get(),
+              step_checkpoints(job.scenario));
   if (evaluations) finish(*evaluations, result.report);
   add_strategy_facts(strategy->extended(), result);
 }

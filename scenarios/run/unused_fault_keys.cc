@@ -23,6 +23,10 @@ bool loses_workers(const Job& job) {
   });
 }
 
+bool saves(const Job& job) {
+  return states(job, "recovery.checkpoint.directory");
+}
+
 }  // namespace
 
 // On a real engine, only whether the job goes on has an effect.
@@ -36,12 +40,23 @@ std::string why_recovery(const Job& job) {
   return loses_workers(job) ? "" : "no worker is lost (faults)";
 }
 
+std::string why_policy(const Job& job) {
+  const bool restarts = !job.models_machine && saves(job) && loses_workers(job);
+  return restarts ? "" : why_recovery(job);
+}
+
 std::string why_every(const Job& job) {
-  return job.models_machine ? "" : fmt::format("engine '{}' writes none by itself", job.engine.name);
+  if (job.models_machine || saves(job)) return "";
+  return fmt::format("engine '{}' saves none without a directory (checkpoint.directory)", job.engine.name);
+}
+
+std::string why_directory(const Job& job) {
+  return job.models_machine ? fmt::format("engine '{}' saves none, and only lets the time pass", job.engine.name) : "";
 }
 
 std::string why_checkpoint_time(const Job& job) {
   if (const std::string why = why_every(job); !why.empty()) return why;
+  if (!job.models_machine) return fmt::format("engine '{}' saves checkpoints, and takes its time", job.engine.name);
   return states(job, "recovery.checkpoint.every") ? "" : "nothing says how often (checkpoint.every)";
 }
 

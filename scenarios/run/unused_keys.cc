@@ -220,6 +220,7 @@ constexpr Rule kRules[] = {
     {"recovery.restart", [](const Run& run) { return why_recovery(run.job); }},
     {"recovery.spares", [](const Run& run) { return why_recovery(run.job); }},
     {"recovery.checkpoint.every", [](const Run& run) { return why_every(run.job); }},
+    {"recovery.checkpoint.directory", [](const Run& run) { return why_directory(run.job); }},
     {"recovery.checkpoint.time", [](const Run& run) { return why_checkpoint_time(run.job); }},
     {"recovery.checkpoint.overlapped", [](const Run& run) { return why_overlapped(run.job); }},
     {"recovery.checkpoint.load", [](const Run& run) { return why_recovery(run.job); }},

@@ -7,6 +7,7 @@
 #include "scenarios/workloads/batch_share.h"
 #include "strategies/parallel/stages/lone_layer.h"
 #include "strategies/strategy/replica_context.h"
+#include "strategies/variables/checkpoint.h"
 
 namespace tandem {
 
@@ -163,7 +164,7 @@ void LayersWorkload::run_step(int step) {
   const Value losses = strategy_.run([&](const Value::Parts&) {
     return replica_step(replicas_[static_cast<std::size_t>(get_replica_context()->local_replica_id())], step);
   });
-  if (model_->has_values()) losses_.push_back(strategy_.reduce(ReduceOp::sum, losses).tensor());
+  if (model_->has_values()) losses_.add(strategy_.reduce(ReduceOp::sum, losses).tensor());
 }
 
 Value LayersWorkload::replica_step(Replica& replica, int step) {
@@ -279,9 +280,27 @@ void LayersWorkload::update(Variable& variable, const Tensor& gradient) const {
   computation.finish_update(gradient.element_count(), gradient);
 }
 
+void LayersWorkload::add_to(Checkpoint& checkpoint) {
+  for (const Bucket& bucket : buckets_) {
+    checkpoint.add(bucket.parameters->name(), bucket.parameters);
+    for (const auto& moment : bucket.moments) checkpoint.add(moment->name(), moment);
+  }
+  losses_.add_to(checkpoint);
+}
+
+// Dropout is seeded by the number of steps that a computation has begun.
+void LayersWorkload::pass_over(int steps) {
+  model_->make_batch(steps, host());
+  for (Replica& replica : replicas_) {
+    for (int step = 0; step < steps; ++step) replica.computation->begin_step({});
+    replica.input->fetch(steps, model_->host_batch(replica.batch, host()));
+  }
+}
+
 void LayersWorkload::finish(Report& report, bool carries_values) {
   if (!carries_values) return;
-  for (const Tensor& parts : losses_) report.loss.push_back(sum_of_elements(parts));
+  const std::vector<float> losses = losses_.all();
+  report.loss.assign(losses.begin(), losses.end());
 }
 
 }  // namespace tandem

@@ -27,6 +27,8 @@ class LayersWorkload final : public Workload {
   void run_step(int step) override;
   // Reports the losses, where values mean something.
   void finish(Report& report, bool carries_values) override;
+  void add_to(Checkpoint& checkpoint) override;
+  void pass_over(int steps) override;
   std::string throughput_unit() const override { return model_->model().unit + "/s"; }
   Tensor evaluate() override;
   std::vector<Tensor> variables() override;
@@ -84,7 +86,7 @@ class LayersWorkload final : public Workload {
   GradientUpdates updates_;
   std::vector<Replica> replicas_;
   std::int64_t step_ = 0;
-  std::vector<Tensor> losses_;  // of each step, on the worker's CPU
+  StepLosses losses_{sum_of_elements};
 };
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 
 #include "scenarios/workloads/computed/he_uniform.h"
 #include "strategies/strategy/replica_context.h"
+#include "strategies/variables/checkpoint.h"
 
 namespace tandem {
 namespace {
@@ -90,7 +91,7 @@ void MlpWorkload::run_step(int /*step*/) {
         return replica_step(arguments[0].parts()[0].tensor(), arguments[0].parts()[1].tensor());
       },
       {batch});
-  losses_.push_back(strategy_.reduce(ReduceOp::sum, losses).tensor());
+  losses_.add(strategy_.reduce(ReduceOp::sum, losses).tensor());
 }
 
 Value MlpWorkload::replica_step(const Tensor& inputs, const Tensor& labels) {
@@ -219,9 +220,24 @@ std::vector<Tensor> MlpWorkload::variables() {
   return variables;
 }
 
+void MlpWorkload::add_to(Checkpoint& checkpoint) {
+  for (const Layer& layer : layers_) {
+    for (const auto& variable : {layer.weights, layer.bias}) {
+      checkpoint.add(variable->name(), variable);
+      const auto velocity = velocities_.find(variable.get());
+      if (velocity != velocities_.end()) checkpoint.add(velocity->second->name(), velocity->second);
+    }
+  }
+  losses_.add_to(checkpoint);
+}
+
+void MlpWorkload::pass_over(int steps) {
+  iterator_->skip(steps);
+}
+
 void MlpWorkload::finish(Report& report, bool carries_values) {
   if (!carries_values) return;
-  for (const Tensor& loss : losses_) report.loss.push_back(static_cast<double>(loss.values<float>()[0]));
+  for (const float loss : losses_.all()) report.loss.push_back(static_cast<double>(loss));
   report.metrics["test_accuracy"] = test_accuracy();
 }
 

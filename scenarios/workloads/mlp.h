@@ -25,6 +25,8 @@ class MlpWorkload final : public Workload {
   void prepare() override;
   void run_step(int step) override;
   void finish(Report& report, bool carries_values) override;
+  void add_to(Checkpoint& checkpoint) override;
+  void pass_over(int steps) override;
   std::string throughput_unit() const override { return "examples/s"; }
   Tensor evaluate() override;
   std::int64_t evaluated_examples() const override { return evaluated_->examples(); }
@@ -59,7 +61,7 @@ class MlpWorkload final : public Workload {
   std::map<const Variable*, std::shared_ptr<Variable>> velocities_;  // with momentum
   GradientUpdates updates_;
   std::optional<DistributedIterator> iterator_;
-  std::vector<Tensor> losses_;  // one for each step, on the host's device
+  StepLosses losses_{[](const Tensor& loss) { return loss.values<float>()[0]; }};
 };
 
 }  // namespace tandem

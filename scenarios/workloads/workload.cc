@@ -2,7 +2,10 @@
 
 #include <numeric>
 
+#include "scenarios/workloads/saved_steps.h"
 #include "strategies/base/errors.h"
+#include "strategies/strategy/default_strategy.h"
+#include "strategies/variables/checkpoint.h"
 
 namespace tandem {
 
@@ -23,20 +26,61 @@ std::vector<Tensor> Workload::variables() {
   throw NotImplementedError("the workload has no variables for an evaluator");
 }
 
+void Workload::add_to(Checkpoint& /*checkpoint*/) {
+  throw NotImplementedError("no checkpoint has all that this workload's later steps depend on");
+}
+
+std::vector<float> StepLosses::all() const {
+  std::vector<float> losses = earlier_;
+  for (const Tensor& parts : parts_) losses.push_back(of_(parts));
+  return losses;
+}
+
+void StepLosses::add_to(Checkpoint& checkpoint) {
+  const auto saved = [this, &checkpoint] {
+    const std::vector<float> losses = all();
+    const Tensor tensor = checkpoint.worker().cpu().allocate(DType::f32, {static_cast<std::int64_t>(losses.size())});
+    if (tensor.has_values()) std::ranges::copy(losses, tensor.values<float>().begin());
+    return tensor;
+  };
+  const auto restore = [this](const Tensor& tensor) {
+    const std::span<const float> losses = tensor.values<float>();
+    earlier_.assign(losses.begin(), losses.end());
+    parts_.clear();
+  };
+  checkpoint.add("run/losses", Checkpoint::Saveable{.dtype = DType::f32,
+                                                    .shape = {},
+                                                    .strategy = &default_strategy(),
+                                                    .saved = saved,
+                                                    .restore = restore,
+                                                    .has_any_shape = true});
+}
+
 void train_steps(Workload& workload, Worker& worker, int steps,
-                 const std::function<void(int step, int steps)>& progress, Report& report, BetweenSteps* between) {
+                 const std::function<void(int step, int steps)>& progress, Report& report, BetweenSteps* between,
+                 const std::optional<StepCheckpoints>& checkpoints) {
   workload.prepare();
+  std::unique_ptr<SavedSteps> saved;
+  if (checkpoints) saved = std::make_unique<SavedSteps>(workload, worker, *checkpoints);
   for (Device* device : worker.devices()) device->synchronize();
   if (between != nullptr) between->begin();
-  for (int step = 0; step < steps; ++step) {
-    worker.begin_step(step);
-    workload.run_step(step);
-    worker.end_step();
+  for (int step = saved ? saved->first_step() : 0; step < steps; ++step) {
+    const auto run = [&] {
+      worker.begin_step(step);
+      workload.run_step(step);
+      worker.end_step();
+    };
+    if (saved) {
+      saved->run(run);
+    } else {
+      run();
+    }
     if (progress && worker.index() == 0) progress(step + 1, steps);
     if (between != nullptr) between->step_done(step + 1);
   }
   workload.finish(report, worker.capabilities().carries_values);
   report.throughput_unit = workload.throughput_unit();
+  if (saved) saved->end();
 }
 
 }  // namespace tandem

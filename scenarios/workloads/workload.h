@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/worker.h"
@@ -16,6 +17,8 @@
 #include "strategies/strategy/strategy.h"
 
 namespace tandem {
+
+class Checkpoint;
 
 class Workload {
  public:
@@ -37,11 +40,33 @@ class Workload {
   // tensors as they are once the worker's devices have been synchronised.
   virtual std::vector<Tensor> variables();
 
+  // Adds all that later steps and finish() depend on, so that another run can go on from it. Called after prepare().
+  virtual void add_to(Checkpoint& checkpoint);  // NotImplementedError: where it cannot
+  // Called instead of the first steps, which another run has taken, after that was restored.
+  virtual void pass_over(int /*steps*/) {}
+
  protected:
   const std::optional<EvaluationSettings>& evaluation() const { return evaluation_; }
 
  private:
   std::optional<EvaluationSettings> evaluation_{};
+};
+
+// The losses of the steps so far, which a checkpoint keeps.
+class StepLosses {
+ public:
+  using Of = std::function<float(const Tensor& parts)>;
+  explicit StepLosses(Of of) : of_(std::move(of)) {}
+
+  // A tensor on the worker's CPU; what it holds counts once the devices were synchronised.
+  void add(Tensor parts) { parts_.push_back(std::move(parts)); }
+  std::vector<float> all() const;
+  void add_to(Checkpoint& checkpoint);  // which must not outlive this
+
+ private:
+  Of of_;
+  std::vector<float> earlier_{};  // of other runs
+  std::vector<Tensor> parts_{};
 };
 
 // What a worker does between steps, beside its training; see scenarios/run/evaluations_of_job.h.
@@ -57,10 +82,17 @@ float sum_of_elements(const Tensor& tensor);
 
 std::unique_ptr<Workload> make_workload(const WorkloadSettings& settings, Strategy& strategy);
 
+// Where a run saves checkpoints, from which the next run goes on if this one does not come to its end.
+struct StepCheckpoints {
+  std::string directory{};
+  std::int64_t every = 1;     // steps
+  std::int64_t training = 0;  // a hash of what is trained
+};
+
 // Trains from prepare() to finish(). Worker 0 calls `progress`, which may be empty, after each step. `between` may be
-// null.
+// null. With checkpoints, the first step is the one after the last that was saved, and at the end they are deleted.
 void train_steps(Workload& workload, Worker& worker, int steps,
                  const std::function<void(int step, int steps)>& progress, Report& report,
-                 BetweenSteps* between = nullptr);
+                 BetweenSteps* between = nullptr, const std::optional<StepCheckpoints>& checkpoints = std::nullopt);
 
 }  // namespace tandem

@@ -70,6 +70,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"recovery.checkpoint.every", {{"2 steps"}}},
       {"recovery.checkpoint.time", {{"2s"}}},
       {"recovery.checkpoint.overlapped", {{"true"}}},
+      {"recovery.checkpoint.directory", {{"saved"}}},
       {"recovery.checkpoint.load", {{"20s"}}},
       {"description", {{}, "a text for human readers"}},
       {"assumed", {{}, "notes of the report"}},
