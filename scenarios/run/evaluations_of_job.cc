@@ -113,8 +113,14 @@ class BesideTraining final : public EvaluationsOfWorker {
         all_(asked_for(settings)),
         server_(worker.tasks().start("evaluations", [this] { serve(); })) {}
 
+  // Where training has failed, nobody asks for its last variables.
   ~BesideTraining() override {
-    if (server_) end(true);
+    if (!server_) return;
+    try {
+      stop_serving(true);
+    } catch (...) {  // the run was stopped, which also ends the server's waits
+    }
+    server_.reset();
   }
   BesideTraining(const BesideTraining&) = delete;
   BesideTraining& operator=(const BesideTraining&) = delete;
@@ -137,7 +143,8 @@ class BesideTraining final : public EvaluationsOfWorker {
 
   Evaluations finish() override {
     const Nanoseconds last_step = worker_.now();
-    end(false);
+    stop_serving(false);
+    server_.reset();
     all_.due = due_;
     all_.waited = waited_;
     all_.job = job_;
@@ -151,15 +158,12 @@ class BesideTraining final : public EvaluationsOfWorker {
     std::vector<Tensor> variables{};
   };
 
-  // The newest variables are still evaluated, unless training has failed.
-  void end(bool has_failed) {
-    {
-      const std::lock_guard lock(*monitor_);
-      has_ended_ = true;
-      if (has_failed) newest_.reset();
-      monitor_->notify_all();
-    }
-    server_.reset();
+  // The newest variables are evaluated before, unless they are dropped.
+  void stop_serving(bool drops_newest) {
+    const std::lock_guard lock(*monitor_);
+    has_ended_ = true;
+    if (drops_newest) newest_.reset();
+    monitor_->notify_all();
   }
 
   void serve() {
