@@ -88,8 +88,11 @@ Tensor StoredExtended::sent(const Tensor& tensor, Device& device) {
   link.copy(copy, tensor);
   const Event end = link.record();
   const std::lock_guard lock(*monitor_);
-  std::erase_if(arrivals_, [](const Arrival& arrival) { return arrival.event.is_complete(); });
-  arrivals_.push_back({copy, end});
+  // Whoever awaits what a lost worker has sent gets the error.
+  std::erase_if(arrivals_, [this](const Arrival& arrival) {
+    return arrival.event.is_complete() && !worker().is_lost(arrival.sender);
+  });
+  arrivals_.push_back({copy, end, tensor.device().worker()});
   return copy;
 }
 

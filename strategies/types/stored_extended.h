@@ -62,6 +62,7 @@ class StoredExtended : public ReplicatedExtended {
   struct Arrival {
     Tensor tensor;
     Event event;
+    int sender = 0;  // the index of its worker
   };
   Value reduced_locally(ReduceOp op, const Value& value);
 

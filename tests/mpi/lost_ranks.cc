@@ -2,7 +2,8 @@
 // them meanwhile. An update is several ops on two tensors. The first worker looks at what is left in the end: every
 // update is there as a whole or not at all, each of the workers that are left has all of its own, and what the killed
 // ones have issued is counted exactly. In a cluster with a chief, its coordinator schedules as many functions instead,
-// each of which runs at least once. Arguments: steps, and milliseconds between two of them.
+// each of which runs at least once. Arguments: steps, milliseconds between two of them, and `ends` for a
+// job that does not go on without a worker.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <exception>
 #include <mutex>
 #include <span>
+#include <string_view>
 #include <thread>
 
 #include "engine/engine.h"
@@ -31,6 +33,7 @@ using namespace tandem;
 
 constexpr std::int64_t kElements = 60'000;
 constexpr int kOpsOfUpdate = 8;
+constexpr std::chrono::microseconds kBetweenOps(200);
 
 std::vector<WorkerSpec> workers_of_launch(int ranks) {
   std::vector<WorkerSpec> workers;
@@ -66,6 +69,7 @@ void add_ones(Strategy& strategy, const Variables& variables) {
                                                const Tensor& to =
                                                    i % 2 == 0 ? variables.slot->handle() : total.handle();
                                                server.launch(op::scale_add(to, arguments.front().tensor(), 1, 1));
+                                               std::this_thread::sleep_for(kBetweenOps);  // many kills fall in between
                                              }
                                              return {};
                                            },
@@ -196,9 +200,10 @@ int main(int count, char** arguments) {
   try {
     const int steps = count > 1 ? std::atoi(arguments[1]) : 100;
     const std::chrono::milliseconds pause(count > 2 ? std::atoi(arguments[2]) : 0);
+    const bool goes_on = count <= 3 || std::string_view(arguments[3]) != "ends";
     EngineOptions options;
     options.workers = workers();
-    options.faults = std::make_shared<const Faults>(Faults{.goes_on_without_lost = true});
+    options.faults = std::make_shared<const Faults>(Faults{.goes_on_without_lost = goes_on});
     open_engine("mpi", std::move(options))->run([&](Worker& worker) { run(worker, steps, pause); });
     return 0;
   } catch (const std::exception& error) {

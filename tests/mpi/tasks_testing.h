@@ -87,6 +87,7 @@ class Tasks : public testing::Test {
     std::vector<char*> words;
     for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
+    std::filesystem::remove(err);  // of an earlier process of this name, for wait_for()
     const pid_t process = fork();
     ASSERT_GE(process, 0);
     if (process == 0) {

@@ -18,6 +18,8 @@ void JobError::rethrow() const {
       throw UsageError(text);
     case Kind::unavailable:
       throw UnavailableError(text);
+    case Kind::lost:
+      throw LostRankError(text, rank);
   }
   TANDEM_UNREACHABLE("an error of no kind");
 }
@@ -45,6 +47,8 @@ std::optional<JobError> job_error_of(const std::exception_ptr& error) {
     return JobError{Kind::argument, argument.what()};
   } catch (const UsageError& usage) {
     return JobError{Kind::usage, usage.what()};
+  } catch (const LostRankError& lost) {
+    return JobError{Kind::lost, lost.what(), lost.rank()};
   } catch (const UnavailableError& unavailable) {
     return JobError{Kind::unavailable, unavailable.what()};
   } catch (const std::exception& other) {

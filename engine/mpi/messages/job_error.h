@@ -9,11 +9,21 @@
 
 namespace tandem::mpi {
 
+// A rank was lost, and the job goes on.
+class LostRankError : public UnavailableError {
+ public:
+  LostRankError(const std::string& text, int rank) : UnavailableError(text), rank_(rank) {}
+  int rank() const { return rank_; }
+
+ private:
+  int rank_;
+};
+
 struct JobError {
-  enum class Kind : std::uint8_t { run, deadlock, deadline, argument, usage, unavailable };
+  enum class Kind : std::uint8_t { run, deadlock, deadline, argument, usage, unavailable, lost };
   Kind kind = Kind::run;
   std::string text;
-  int rank = -1;  // whose failure it is; -1: nobody's, such as a deadlock
+  int rank = -1;  // whose failure it is, or which rank was lost; -1: nobody's, such as a deadlock
 
   // Throws the error that this describes.
   [[noreturn]] void rethrow() const;

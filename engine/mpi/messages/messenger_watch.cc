@@ -36,7 +36,8 @@ void Messenger::say_alive() {
 }
 
 std::exception_ptr Messenger::loss_error(int rank) const {
-  return std::make_exception_ptr(UnavailableError(fmt::format("{} was lost", places_[static_cast<std::size_t>(rank)])));
+  return std::make_exception_ptr(
+      LostRankError(fmt::format("{} was lost", places_[static_cast<std::size_t>(rank)]), rank));
 }
 
 std::vector<LostRank> Messenger::lost_ranks() {

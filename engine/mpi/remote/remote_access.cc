@@ -144,13 +144,27 @@ void RemoteAccess::refuse(const Reply& reply, const std::exception_ptr& error) {
   });
 }
 
+// Another process may tell what has failed with a lost process before this one knows of the loss; whoever gets the
+// error finds the worker lost. Returns whether `then` is called later.
+bool RemoteAccess::waits_for_loss(const std::optional<JobError>& error, std::function<void()> then) {
+  if (!error || error->kind != JobError::Kind::lost) return false;
+  const std::lock_guard lock(mutex_);
+  if (errors_.contains(error->rank)) return false;
+  awaiting_loss_[error->rank].push_back(std::move(then));
+  return true;
+}
+
 void RemoteAccess::take_answer(ByteReader& bytes) {
   const auto number = bytes.get<std::uint64_t>();
-  const std::lock_guard lock(mutex_);
-  const auto found = requests_.find(number);
-  if (found == requests_.end()) return;  // the task was stopped
-  found->second->answer = std::string(bytes.rest());
-  found->second->is_answered.store(true);
+  const std::string answer(bytes.rest());
+  const auto take = [this, number, answer] {
+    const std::lock_guard lock(mutex_);
+    const auto found = requests_.find(number);
+    if (found == requests_.end()) return;  // the task was stopped
+    found->second->answer = answer;
+    found->second->is_answered.store(true);
+  };
+  if (!waits_for_loss(get_error(bytes), take)) take();
 }
 
 void RemoteAccess::expect(int process, std::uint64_t number, std::shared_ptr<RemoteEvent> event,
@@ -172,7 +186,9 @@ void RemoteAccess::take_completed(ByteReader& bytes) {
     expected = std::move(found->second);
     expected_.erase(found);
   }
-  if (expected.event) expected.event->complete_with(error);
+  if (!expected.event) return;
+  const auto complete = [event = expected.event, error] { event->complete_with(error); };
+  if (!waits_for_loss(error, complete)) complete();
 }
 
 std::uint64_t RemoteAccess::export_memory(const Tensor& tensor) {
@@ -265,6 +281,20 @@ std::exception_ptr RemoteAccess::loss_of(int process) const {
   return errors_.at(process);
 }
 
+std::exception_ptr RemoteAccess::await_loss(int process) {
+  class Told final : public threads::Wait {
+   public:
+    explicit Told(const std::atomic<bool>& is_lost) : is_lost_(is_lost) {}
+    bool is_over() const override { return is_lost_.load(); }
+    std::string text() const override { return "the loss of a process"; }
+
+   private:
+    const std::atomic<bool>& is_lost_;
+  };
+  messenger_.wait_on_stream(Told(is_lost_[static_cast<std::size_t>(process)]));
+  return loss_of(process);
+}
+
 void RemoteAccess::throw_if_lost(int process) const {
   if (const std::exception_ptr error = loss_of(process)) std::rethrow_exception(error);
 }
@@ -273,6 +303,7 @@ void RemoteAccess::lose(int process, const std::exception_ptr& error) {
   // Whoever gets the error finds the worker lost.
   if (on_loss_) on_loss_(process);
   std::vector<Expected> expected;
+  std::vector<std::function<void()>> then;
   {
     const std::lock_guard lock(mutex_);
     errors_.emplace(process, error);
@@ -280,6 +311,7 @@ void RemoteAccess::lose(int process, const std::exception_ptr& error) {
     ByteWriter answer;
     put_error(answer, job_error_of(error));
     const std::string text = answer.take();
+    then = std::move(awaiting_loss_[process]);
     for (const auto& [number, request] : requests_) {
       if (request->to != process || request->is_answered.load()) continue;
       request->answer = text;
@@ -291,6 +323,7 @@ void RemoteAccess::lose(int process, const std::exception_ptr& error) {
       one = is_its_own ? expected_.erase(one) : std::next(one);
     }
   }
+  for (const auto& call : then) call();
   transfers_->lose(process);
   device_service_->lose(process);
   shared_tensors_->lose(process);

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ class RemoteAccess final : public threads::RemoteMemory,
   bool is_lost(int process) const { return is_lost_[static_cast<std::size_t>(process)].load(); }
   void throw_if_lost(int process) const;          // UnavailableError
   std::exception_ptr loss_of(int process) const;  // null: it is there
+  // Waits, on the thread of a stream, until this process has been told of a loss that it has noticed.
+  std::exception_ptr await_loss(int process);
   threads::RunControl& control() { return *control_; }
   Device& device(int index) const { return *devices_.at(static_cast<std::size_t>(index)); }
   cpu::CpuDevice& own_device(int index) const;
@@ -121,6 +124,7 @@ class RemoteAccess final : public threads::RemoteMemory,
 
   void take_answer(ByteReader& bytes);
   void take_completed(ByteReader& bytes);
+  bool waits_for_loss(const std::optional<JobError>& error, std::function<void()> then);
 
   Messenger& messenger_;
   const int rank_, processes_;
@@ -135,11 +139,12 @@ class RemoteAccess final : public threads::RemoteMemory,
   std::vector<std::atomic<bool>> is_used_;  // processes that something was issued to
   std::vector<std::atomic<bool>> is_lost_;  // processes
 
-  mutable std::mutex mutex_;  // guards the rest down to errors_
+  mutable std::mutex mutex_;  // guards the rest down to awaiting_loss_
   std::map<std::uint64_t, std::shared_ptr<Request>> requests_;
   std::map<std::uint64_t, Expected> expected_;
   std::map<std::uint64_t, Exported> exported_;
-  std::map<int, std::exception_ptr> errors_;  // of lost processes
+  std::map<int, std::exception_ptr> errors_;                         // of lost processes
+  std::map<int, std::vector<std::function<void()>>> awaiting_loss_;  // by process
 
   std::unique_ptr<DeviceService> device_service_;
   std::unique_ptr<Transfers> transfers_;

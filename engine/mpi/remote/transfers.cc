@@ -54,7 +54,7 @@ std::exception_ptr Transfers::get(const Tensor& to, const Tensor& from) {
     message.put(reinterpret_cast<std::uint64_t>(from.data())).put(bytes).put(tag);
   });
   access_.wait_on_stream(done);
-  if (!has_come) return access_.loss_of(process);
+  if (!has_come) return access_.await_loss(process);
   if (!whole.empty()) std::memcpy(to.data(), whole.data(), whole.size());
   return nullptr;
 }
