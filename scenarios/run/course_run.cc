@@ -169,12 +169,6 @@ class StepTimes {
 
 }  // namespace
 
-RecoveryPolicy recovery_policy(const Scenario& scenario) {
-  if (scenario.faults->recovery.policy) return *scenario.faults->recovery.policy;
-  if (may_go_on_without(scenario)) return RecoveryPolicy::continue_;
-  return training_workers(scenario) > 1 ? RecoveryPolicy::restart_all : RecoveryPolicy::end;
-}
-
 bool has_course(const Scenario& scenario) {
   if (!scenario.faults) return false;
   const FaultSettings& faults = *scenario.faults;

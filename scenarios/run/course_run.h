@@ -4,15 +4,10 @@
 
 #include <functional>
 
-#include "scenarios/faults/fault_settings.h"
 #include "scenarios/job/job.h"
 #include "scenarios/run/run_result.h"
 
 namespace tandem {
-
-// How the job goes on without a worker: what the scenario says, or TensorFlow's way for its strategy. The scenario has
-// faults or a recovery.
-RecoveryPolicy recovery_policy(const Scenario& scenario);
 
 // Whether the faults of a simulated job are those of a course: workers are lost, checkpoints are written, or its steps
 // are too many to be simulated one by one.

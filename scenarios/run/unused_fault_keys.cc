@@ -29,20 +29,16 @@ bool saves(const Job& job) {
 
 }  // namespace
 
-// On a real engine, only whether the job goes on has an effect.
-std::string why_policy(const Job& job) {
-  const bool goes_on = job.scenario.faults && recovery_policy(job.scenario) == RecoveryPolicy::continue_;
-  return !job.models_machine && goes_on ? "" : why_recovery(job);
-}
-
 std::string why_recovery(const Job& job) {
   if (!job.models_machine) return fmt::format("engine '{}' brings no lost worker back", job.engine.name);
   return loses_workers(job) ? "" : "no worker is lost (faults)";
 }
 
+// On a real engine, a job goes on without a lost worker, or it restarts from its checkpoints.
 std::string why_policy(const Job& job) {
-  const bool restarts = !job.models_machine && saves(job) && loses_workers(job);
-  return restarts ? "" : why_recovery(job);
+  const bool goes_on = job.scenario.faults && recovery_policy(job.scenario) == RecoveryPolicy::continue_;
+  const bool restarts = saves(job) && loses_workers(job);
+  return !job.models_machine && (goes_on || restarts) ? "" : why_recovery(job);
 }
 
 std::string why_every(const Job& job) {

@@ -7,7 +7,6 @@
 
 namespace tandem {
 
-std::string why_policy(const Job& job);
 std::string why_recovery(const Job& job);  // a key that only a lost worker gives an effect
 std::string why_every(const Job& job);
 std::string why_directory(const Job& job);
