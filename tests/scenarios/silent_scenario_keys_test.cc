@@ -56,7 +56,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
       {"schema_version", {{}, "there is only one version"}},
       {"name", {{"other"}}},
       {"faults", {{"[{slow: {worker: 0, factor: 3}}]", "[{fail: {worker: 0, at: 1us}}]"}}},
-      {"evaluation", {{"{every: 1 step, steps: 1}"}}},
+      {"evaluation", {{"{every: 3 steps, steps: 2}"}}},
       {"evaluation.every", {{"2 steps", "50 steps"}}},
       {"evaluation.steps", {{"2"}}},
       {"evaluation.batch", {{"36"}}},
