@@ -58,9 +58,10 @@ struct Jitter {
 };
 
 // A worker is gone from this date on, from the moment at which it would begin this step, or from one of the calls that
-// give work to its devices or wait for it, and the run ends with lost_worker_error(). Where the run goes on without it (`ends_run` false), whoever uses its devices meanwhile gets
-// that error: the calls that issue work there, or wait for it, throw. It comes back after some time, with the same
-// memory; a step is then one of worker 0. See Worker::is_lost().
+// give work to its devices or wait for it, and the run ends with lost_worker_error(). Where the run goes on without it
+// (`ends_run` false), whoever uses its devices meanwhile gets that error: the calls that issue work there, or wait for
+// it, throw. It comes back after some time, with the same memory; a step is then one of worker 0. See
+// Worker::is_lost().
 struct LostWorker {
   int worker = 0;
   double at_s = 0;
@@ -90,7 +91,8 @@ struct Faults {
 double slowdown_of(const Faults& faults, int worker, std::optional<int> device, double date_s, int step);
 
 // Throws UsageError for what cannot be: a worker, device or link that is not there, a factor or variation that is not
-// greater than 0, a period that ends before it begins, a call before the first one. `links`: how many the topology has; 0: there is none.
+// greater than 0, a period that ends before it begins, a call before the first one. `links`: how many the topology has;
+// 0: there is none.
 struct NamedWorker {
   std::string name{};  // "/job:worker/task:0"
   int devices = 0;

@@ -196,15 +196,16 @@ void ClusterCoordinator::run(int worker, int losses, const std::shared_ptr<Closu
       queue_.push_back(closure);
       return monitor_->notify_all();
     }
+    // Decided together: between two decisions, schedule() may throw the first error, and this one would follow.
+    if (error && !error_) {
+      error_ = error;
+      queue_.clear();
+    }
   }
   closure->function = nullptr;  // whoever sees the end of a function finds nothing of it held any more
   const std::lock_guard lock(*monitor_);
   closure->state->finish(std::move(value), error);
   --running_;
-  if (error && !error_) {
-    error_ = error;
-    queue_.clear();
-  }
   monitor_->notify_all();
 }
 

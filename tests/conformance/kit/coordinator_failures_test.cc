@@ -87,7 +87,8 @@ class CoordinatorFailures : public testing::TestWithParam<World> {
 
   static void run_as_chief(ScheduledRun& run, const ScheduledJob& job, Worker& chief) {
     ParameterServerStrategyV2 strategy(chief);
-    const auto total = strategy.create_variable({.name = "total", .shape = {4}, .initial_value = {}});
+    const auto total =
+        strategy.create_variable({.name = "total", .shape = {4}, .aggregation = VariableAggregation::sum});
     ClusterCoordinator::coordinate(strategy, [&](ClusterCoordinator& coordinator) {
       std::vector<RemoteValue> results;
       try {
@@ -117,11 +118,10 @@ class CoordinatorFailures : public testing::TestWithParam<World> {
     ++run.begun[i];
     if (i == job.broken) throw BrokenScheduled();
     strategy.run([&](const Value::Parts&) {
-      if (get_replica_context()->local_replica_id() != 0) return Value();
       Device& device = get_replica_context()->device();
-      Tensor one = device.allocate(DType::f32, {4});
-      device.compute_stream().launch(op::fill(one, 1));
-      total.assign_add(Value(one));
+      Tensor share = device.allocate(DType::f32, {4});
+      device.compute_stream().launch(op::fill(share, 1.0 / job.replicas));
+      total.assign_add(Value(share));
       return Value();
     });
     return static_cast<double>(i);
@@ -206,7 +206,8 @@ TEST_P(CoordinatorFailures, LostServersEndTheJobAtEveryCall) {
 }
 
 TEST_P(CoordinatorFailures, ExceptionsOfFunctionsAreThrownOnceWhoeverIsLost) {
-  const FailurePoints points = FailurePoints::asked(5);
+  FailurePoints points = FailurePoints::asked(5);
+  if (points.stride > 1) points.first_seed = 11;  // where schedule() threw while another function lost its worker
   for (int seed = points.first_seed; seed < points.first_seed + points.seeds && !HasFailure(); ++seed) {
     ScheduledJob job(seed);
     for (job.broken = 0; *job.broken < job.functions; ++*job.broken) {
