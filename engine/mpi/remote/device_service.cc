@@ -9,6 +9,8 @@
 namespace tandem::mpi {
 namespace {
 
+constexpr int kNobody = -2;  // no process
+
 cpu::CpuEvent& state_of(const Event& event) {
   return static_cast<cpu::CpuEvent&>(*event.state());
 }
@@ -192,7 +194,9 @@ void DeviceService::copy(cpu::CpuStream& stream, const Place& place, ByteReader&
   const Tensor to = access_.tensor_of(get_ref(bytes)), from = access_.tensor_of(get_ref(bytes));
   issue_or_hold(place, [this, &stream, to, from, category, holding, process = place.lock.first] {
     stream.copy(to, from, category);
-    if (holding != 0) record(process, stream, holding);
+    if (holding == 0) return;
+    const threads::IssuedElsewhere by_nobody(kNobody, kNoStep);  // a loss is for the issuer's own event
+    record(process, stream, holding);
   });
 }
 
