@@ -8,21 +8,22 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST_F(Tasks, AJobWhoseWorkerIsKilledGoesOnWhenItIsStartedAgain) {
+  constexpr int kTasks = 2;  // those of the scenario
   const auto run = [this](const std::vector<std::string>& more) {
-    const Addresses at = free_addresses(3);
+    const Addresses at = free_addresses(kTasks);
     std::vector<std::string> command = {TANDEM_BINARY, "run", kDigits,      "--engine", "mpi",   "--steps",
                                         "12",          "-q",  "--replicas", "1",        "--json"};
     command.insert(command.end(), more.begin(), more.end());
-    for (int i = 0; i < 3; ++i) start(std::to_string(i), config(workers(at), "worker", i), command);
+    for (int i = 0; i < kTasks; ++i) start(std::to_string(i), config(workers(at), "worker", i), command);
     std::vector<Ended> ends;
-    for (int i = 0; i < 3; ++i) ends.push_back(end_of(std::to_string(i)));
+    for (int i = 0; i < kTasks; ++i) ends.push_back(end_of(std::to_string(i)));
     return ends;
   };
   const Ended undisturbed = run({})[0];
   ASSERT_EQ(undisturbed.exit_code, 0) << undisturbed.err;
   const nlohmann::json whole = nlohmann::json::parse(undisturbed.out);
   const std::string directory = (folder_ / "saved").string();
-  for (int lost = 0; lost < 3; ++lost) {
+  for (int lost = 0; lost < kTasks; ++lost) {
     for (const int step : {3, 10}) {
       const std::string worker = std::to_string(lost);
       SCOPED_TRACE("worker " + worker + " before step " + std::to_string(step));
@@ -30,7 +31,7 @@ TEST_F(Tasks, AJobWhoseWorkerIsKilledGoesOnWhenItIsStartedAgain) {
           "--inject", "--set", "faults=[{fail: {worker: " + worker + ", step: " + std::to_string(step) + "}}]", "--set",
           "recovery.checkpoint={every: 2 steps, directory: " + directory + "}"};
       const std::vector<Ended> first = run(more);
-      for (int i = 0; i < 3; ++i) {
+      for (int i = 0; i < kTasks; ++i) {
         const Ended& end = first[static_cast<std::size_t>(i)];
         EXPECT_EQ(end.exit_code, i == lost ? 128 + SIGKILL : 5) << end.err;
         EXPECT_THAT(end.err, i == lost ? testing::Matcher<std::string>("") : HasSubstr("worker " + worker + " at "));

@@ -91,8 +91,8 @@ struct CopyArguments {
 };
 void launch_copies(cudaStream_t stream, const CopyArguments& arguments);
 
-// Note the GPU's time in eight bytes of its memory, and wait until what was launched in between has taken `factor` times
-// as long.
+// Note the GPU's time in eight bytes of its memory, and wait until what was launched in between has taken `factor`
+// times as long.
 void launch_note_time(cudaStream_t stream, void* at);
 void launch_hold_back(cudaStream_t stream, const void* noted, double factor);
 
