@@ -54,7 +54,8 @@ TEST_F(MpiCommand, ParameterServersOfOtherProcessesLearnWhatTheyLearnOnTheCpuEng
 }
 
 TEST_F(MpiCommand, WorkersEvaluateTogetherAndAnEvaluatorIsTheLastRank) {
-  const Ended between = on_ranks(2, "run " + kDigits + " --engine mpi -q --json --set 'evaluation={every: 20 steps}'");
+  const Ended between =
+      on_ranks(2, "run " + kDigits + " --engine mpi -q --json --set \"evaluation={every: 20 steps}\"");
   ASSERT_EQ(between.exit_code, 0) << between.err;
   const nlohmann::json report = nlohmann::json::parse(between.out);
   ASSERT_EQ(report["evaluations"]["done"].size(), 3U);
