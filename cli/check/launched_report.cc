@@ -6,7 +6,9 @@
 
 #include "cli/base/exit_codes.h"
 #include "cli/base/launch.h"
+#include "cli/base/load.h"
 #include "reports/run/report_json.h"
+#include "scenarios/run/resumption.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -52,6 +54,7 @@ std::string this_program() {
 }
 
 Report launched_report(const Launched& launched) {
+  refuse_interrupted(scenario_from(launched.scenario, launched.settings));
   std::vector<std::string> command = {launched.program, "run", launched.scenario, "--json", "--quiet"};
   for (const std::string& setting : launched.settings) command.insert(command.end(), {"--set", setting});
   const LaunchResult result = launch(command, launched.timeout_s);

@@ -16,6 +16,7 @@
 #include "scenarios/plan/plan_space.h"
 #include "scenarios/plan/point_text.h"
 #include "scenarios/reading/scenario_document.h"
+#include "scenarios/reading/sweep_settings.h"
 #include "scenarios/scenario/shared_parts.h"
 #include "strategies/base/errors.h"
 #include "strategies/strategies.h"
@@ -96,6 +97,10 @@ class PlanScenario {
   // Plans are about steps, beside which a job evaluates.
   Scenario without_evaluation(const Scenario& given) const {
     if (!given.evaluation) return given;
+    const auto is_of_evaluation = [](const SweepAxis& axis) { return axis.path.starts_with("evaluation"); };
+    if (given.sweep && std::ranges::any_of(given.sweep->axes, is_of_evaluation)) {
+      throw InputError({given.problem_at("sweep", "plans do not count evaluations: leave out their values")});
+    }
     if (!common_.quiet) std::cerr << "tandem: plans do not count `evaluation:`\n";
     return changed_scenario(given, {{"tandem plan", "evaluation", "~"}});
   }

@@ -80,7 +80,7 @@ void CpuStream::execute(Copy& copy, int step) {
 void CpuStream::note_loss(int issuer, const std::exception_ptr& loss) {
   if (!loss) return;
   losses_[issuer] = loss;
-  if (issuer == threads::kIssuedHere) has_loss_.store(true);
+  if (threads::is_issued_here(issuer)) has_loss_.store(true);
 }
 
 void CpuStream::execute(Mark& mark, int /*step*/) {
@@ -88,7 +88,7 @@ void CpuStream::execute(Mark& mark, int /*step*/) {
   if (loss == losses_.end()) return mark.event->complete();
   const std::exception_ptr error = loss->second;
   losses_.erase(loss);
-  if (mark.issuer == threads::kIssuedHere) has_loss_.store(false);
+  has_loss_.store(!losses_.empty() && threads::is_issued_here(losses_.begin()->first));
   mark.event->complete_with_loss(error);
 }
 

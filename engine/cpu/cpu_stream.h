@@ -44,7 +44,7 @@ class CpuStream final : public threads::QueuedStream<CpuStream, CpuEvent> {
 
   RecordLog log_;
   std::map<int, std::exception_ptr> losses_;  // of values, by who has issued the copy; only the thread uses it
-  std::atomic<bool> has_loss_{false};         // of values for this process
+  std::atomic<bool> has_loss_{false};         // of values for tasks of this process
 };
 
 }  // namespace tandem::cpu

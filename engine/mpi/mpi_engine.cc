@@ -162,6 +162,7 @@ class MpiEngine final : public Engine {
   void check_losses() const {
     if (ranks_.session == nullptr || !options_.faults) return;
     for (const LostWorker& lost : options_.faults->lost_workers) {
+      if (lost.call) throw UsageError("engine 'mpi' counts the calls that use a worker's devices in one process only");
       if (lost.ends_run) continue;
       if (std::isfinite(lost.back_after_s)) {
         throw UsageError("engine 'mpi' loses a worker for a while in one process only");

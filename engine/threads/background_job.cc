@@ -8,7 +8,11 @@ BackgroundJob::BackgroundJob(RunControl& control, TaskPool& pool, Worker& worker
                              std::function<void()> function)
     : control_(control),
       function_(std::move(function)),
-      job_{.name = std::move(name), .worker = &worker, .run = [this] { run(); }, .ended = [this] { note_end(); }} {
+      job_{.name = std::move(name),
+           .worker = &worker,
+           .run = [this] { run(); },
+           .ended = [this] { note_end(); },
+           .family = new_family()} {
   pool.start(job_);
 }
 

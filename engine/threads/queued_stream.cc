@@ -63,7 +63,7 @@ void StreamBase::check_is_here(Op& op) const {
 }
 
 int StreamBase::issuer() {
-  return elsewhere ? elsewhere->process : kIssuedHere;
+  return elsewhere ? elsewhere->process : issuer_of_family(family_of_this_thread());
 }
 
 int StreamBase::step_of_caller() const {

@@ -36,7 +36,13 @@ class IssuedElsewhere {
   IssuedElsewhere(const IssuedElsewhere&) = delete;
   IssuedElsewhere& operator=(const IssuedElsewhere&) = delete;
 };
-inline constexpr int kIssuedHere = -1;
+// Who has issued something: another process, or a family of tasks (task_pool.h) of this one.
+constexpr int issuer_of_family(int family) {
+  return -1 - family;
+}
+constexpr bool is_issued_here(int issuer) {
+  return issuer < 0;
+}
 
 // The part of a stream that does not depend on the type of event.
 class StreamBase : public LocalStream {
@@ -57,7 +63,7 @@ class StreamBase : public LocalStream {
   struct Copy {
     Tensor to, from;
     Category category;
-    int issuer;  // process; kIssuedHere: this one
+    int issuer;
   };
   struct Collective {
     std::shared_ptr<CollectiveCall> call;
@@ -80,7 +86,7 @@ class StreamBase : public LocalStream {
   void check_is_here(Op& op) const;
   // Work belongs to the step of the worker that issues it, which need not own the device.
   int step_of_caller() const;
-  static int issuer();  // the process for which the calling thread issues
+  static int issuer();  // for whom the calling thread issues
   Record make_record(RecordKind kind, Category category, Name name, int step) const;
   Record make_record(const Collective& collective, int step) const;
 
@@ -155,11 +161,11 @@ class QueuedStream : public StreamBase {
 
   struct Mark {
     std::shared_ptr<EventType> event;
-    int issuer = kIssuedHere;
+    int issuer = issuer_of_family(0);
   };
   struct WaitFor {
     std::shared_ptr<EventType> event;
-    int issuer = kIssuedHere;
+    int issuer = issuer_of_family(0);
   };
 
   template <typename Work>

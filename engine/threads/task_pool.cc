@@ -3,10 +3,25 @@
 #include <fmt/format.h>
 
 #include <system_error>
+#include <utility>
 
 #include "topologies/base/error.h"
 
 namespace tandem::threads {
+namespace {
+
+thread_local int family = 0;
+
+}  // namespace
+
+int family_of_this_thread() {
+  return family;
+}
+
+int new_family() {
+  static std::atomic<int> families{0};
+  return ++families;
+}
 
 // A thread that has been given a job is no longer idle, even before it wakes.
 class TaskPool::NoJob final : public Wait {
@@ -23,8 +38,10 @@ class TaskPool::NoJob final : public Wait {
 void run_as_task(Waiter& waiter, const Job& job) {
   Task task(job.name, job.worker);
   Task* outer = waiter.set_task(&task);
+  const int outer_family = std::exchange(family, job.family);
   Task::set_current_of_this_thread(&task);
   job.run();
+  family = outer_family;
   Task::set_current_of_this_thread(outer);
   waiter.set_task(outer);
 }

@@ -14,6 +14,11 @@
 
 namespace tandem::threads {
 
+// Tasks that were started with Tasks::start(), and those that run functions for one of them, are a family: what one of
+// them issues, another one may wait for. 0: the programs of workers, and all other threads.
+int family_of_this_thread();
+int new_family();
+
 // A task for a thread of the pool. Neither function throws.
 struct Job {
   std::string name;  // of the task
@@ -22,6 +27,7 @@ struct Job {
   // Called after the thread is free again, so that the owner's next job can use it. The pool does not touch the job
   // afterwards.
   std::function<void()> ended;
+  int family = family_of_this_thread();
 };
 
 // Runs a job as a task on the calling thread, which then returns to its former task.

@@ -21,6 +21,10 @@ std::map<std::string, Nanoseconds> times_of(const Report& report, bool has_parts
   } else {
     std::erase_if(times, [](const auto& time) { return time.first.starts_with("per_step."); });
   }
+  if (report.evaluations) {
+    times["evaluations.median"] = report.evaluations->median_time();
+    times["evaluations.waited"] = report.evaluations->waited;
+  }
   return times;
 }
 

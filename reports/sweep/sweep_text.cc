@@ -260,7 +260,7 @@ std::string sweep_csv(const SweepTable& table) {
   for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}_bytes", part.name);
   text += ",memory_bytes,available_bytes";
   for (const RateFigure& figure : rate_figures()) text += fmt::format(",{}", figure.name);
-  text += ",currency,estimated_cpu_s,estimated_memory_bytes,goodput,job_s,problem\n";
+  text += ",currency,estimated_cpu_s,estimated_memory_bytes,goodput,job_s,evaluation_ns,evaluation_share,problem\n";
   const std::vector<std::size_t> front = table.pareto_front();
   for (std::size_t i = 0; i < table.points.size(); ++i) {
     const SweptPoint& point = table.points[i];
@@ -279,6 +279,7 @@ std::string sweep_csv(const SweepTable& table) {
     text += "," + csv_cell(point.currency);
     text += point.estimate ? fmt::format(",{},{}", point.estimate->cpu_s, point.estimate->memory_bytes) : ",,";
     text += point.course ? fmt::format(",{},{}", point.course->goodput, point.course->seconds) : ",,";
+    text += point.evaluation ? fmt::format(",{},{}", point.evaluation->median, point.evaluation->share) : ",,";
     text += fmt::format(",{}\n", csv_cell(point.problem));
   }
   return text;

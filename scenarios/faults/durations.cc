@@ -28,7 +28,8 @@ std::optional<std::int64_t> parse_steps(std::string_view text) {
   std::int64_t steps = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
   const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  return error == std::errc{} && (rest == " steps" || rest == " step") ? std::optional(steps) : std::nullopt;
+  const bool is_number = error == std::errc{} && !text.starts_with("0");
+  return is_number && (rest == " steps" || rest == " step") ? std::optional(steps) : std::nullopt;
 }
 
 double read_duration(const YamlReader& value, bool zero_allowed) {

@@ -261,7 +261,6 @@ class FaultsReader {
     const YamlReader directory = map.optional("directory");
     if (!directory) return;
     const std::string name = directory.text();
-    if (name.empty() && directory.is_scalar()) return directory.error("expected the name of a directory");
     checkpoint.directory = name;  // from the working directory, as other files that a run writes
   }
 

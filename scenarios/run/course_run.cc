@@ -44,7 +44,12 @@ std::optional<Scenario> with_fewer_workers(const Scenario& sample, int lost) {
   fewer.devices.ps = parameter_servers(sample);
   const bool is_batch_of_training = sample.evaluation && sample.evaluation->batch == sample.workload.batch;
   fewer.workload.batch = std::max(1, static_cast<int>(std::int64_t{sample.workload.batch} * left / workers));
-  if (is_batch_of_training) fewer.evaluation->batch = fewer.workload.batch;
+  // What divides a model evaluates batches of training, and needs more of them for as many examples.
+  if (is_batch_of_training && strategy_info(sample.strategy.name).division) {
+    const std::int64_t examples = fewer.evaluation->batch * fewer.evaluation->passes;
+    fewer.evaluation->batch = fewer.workload.batch;
+    fewer.evaluation->passes = static_cast<int>((examples + fewer.workload.batch - 1) / fewer.workload.batch);
+  }
   MeshSettings& mesh = fewer.strategy.mesh;
   if (strategy_info(sample.strategy.name).has_free_mesh()) {
     if (std::int64_t{mesh.data} * left % workers != 0) return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "engine/base/run_phase.h"
 #include "engine/engine_info.h"
@@ -69,6 +70,11 @@ void check_checkpoints(const Scenario& scenario) {
 
 std::optional<SavedRun> saved_run_of(const Scenario& scenario) {
   const std::string& directory = scenario.faults->recovery.checkpoint.directory;
+  std::error_code problem;
+  std::filesystem::create_directories(directory, problem);
+  if (problem) {
+    refuse_key(scenario, kDirectory, fmt::format("cannot create directory {}: {}", directory, problem.message()));
+  }
   std::optional<SavedRun> saved;
   try {
     saved = saved_run(directory);
@@ -106,10 +112,12 @@ std::string resumption_text(const Scenario& scenario, const SavedRun& saved) {
   return fmt::format("resumed after step {} of {} from {}", saved.steps, scenario.steps, saved.checkpoint);
 }
 
-std::string note_of_rest(const std::optional<SavedRun>& saved) {
-  return fmt::format("times are those of the steps since the run was started again, {}",
-                     saved ? fmt::format("{} and later; losses of earlier ones are from the checkpoint", saved->steps)
-                           : "from the first one on");
+std::string note_of_rest(const std::optional<SavedRun>& saved, bool evaluates) {
+  if (!saved) return "times are those of the steps since the run was started again, from the first one on";
+  return fmt::format(
+      "times are those of the steps since the run was started again, {} and later; losses of earlier ones are from the "
+      "checkpoint{}",
+      saved->steps, evaluates ? ", and what earlier evaluations found is not known" : "");
 }
 
 }  // namespace
@@ -123,16 +131,22 @@ std::optional<StepCheckpoints> step_checkpoints(const Scenario& scenario) {
                          .training = training_number(scenario)};
 }
 
-RunResult run_with_checkpoints(const Scenario& scenario, bool may_resume, const RunRest& run) {
+void refuse_interrupted(const Scenario& scenario) {
+  if (!step_checkpoints(scenario)) return;
   check_checkpoints(scenario);
-  std::vector<std::string> story;
-  std::optional<SavedRun> saved = saved_run_of(scenario);
-  if (saved && !may_resume) {
+  if (const std::optional<SavedRun> saved = saved_run_of(scenario)) {
     refuse_key(scenario, kDirectory,
                fmt::format("{} is of a run that was interrupted, and a resumed run is no measurement: finish it with "
                            "`tandem run`, or remove the directory",
                            saved->checkpoint));
   }
+}
+
+RunResult run_with_checkpoints(const Scenario& scenario, bool may_resume, const RunRest& run) {
+  check_checkpoints(scenario);
+  std::vector<std::string> story;
+  if (!may_resume) refuse_interrupted(scenario);
+  std::optional<SavedRun> saved = saved_run_of(scenario);
   Scenario rest = saved ? rest_of(scenario, saved->steps) : scenario;
   if (saved) story.push_back(resumption_text(scenario, *saved));
   for (;;) {
@@ -140,7 +154,7 @@ RunResult run_with_checkpoints(const Scenario& scenario, bool may_resume, const 
       RunResult result = run(rest);
       if (story.empty()) return result;
       result.report.faults.insert(result.report.faults.begin(), story.begin(), story.end());
-      result.report.notes.push_back(note_of_rest(saved));
+      result.report.notes.push_back(note_of_rest(saved, scenario.evaluation.has_value()));
       return result;
     } catch (const UnavailableError& error) {
       if (recovery_policy(scenario) != RecoveryPolicy::restart_all) throw;

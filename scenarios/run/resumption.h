@@ -14,6 +14,9 @@ namespace tandem {
 // Where the workers of this run save checkpoints; nothing where they save none. Simulations only let the time pass.
 std::optional<StepCheckpoints> step_checkpoints(const Scenario& scenario);
 
+// Throws InputError where the directory of a scenario has a checkpoint of a run that was interrupted.
+void refuse_interrupted(const Scenario& scenario);
+
 // Runs a scenario that saves checkpoints: from the last one, if there is one, to the end. Where the faults of the
 // scenario lose a worker and its policy is to restart all, runs it again. `run` runs what is left. Throws InputError
 // for a scenario whose checkpoints would not have all of its state, for a directory with checkpoints of another one or

@@ -70,7 +70,8 @@ void train_steps(Workload& workload, Worker& worker, int steps,
       workload.run_step(step);
       worker.end_step();
     };
-    if (saved) {
+    // After the last step nothing is saved: a run that is interrupted then has a step left to do.
+    if (saved && step + 1 < steps) {
       saved->run(run);
     } else {
       run();

@@ -25,16 +25,15 @@ void check_backups(const BackupAndRestoreOptions& options) {
 }  // namespace
 
 BackupAndRestore::BackupAndRestore(Checkpoint& checkpoint, std::string backup_dir, BackupAndRestoreOptions options)
-    : checkpoint_(checkpoint),
-      options_((check_backups(options), std::move(options))),
+    : options_((check_backups(options), std::move(options))),
       manager_(checkpoint, std::move(backup_dir), {.max_to_keep = 1}) {
-  const auto saved = [this] {
-    const Tensor tensor = checkpoint_.worker().cpu().allocate(DType::i64, {static_cast<std::int64_t>(kCounts)});
-    if (tensor.has_values()) std::ranges::copy(position_, tensor.values<std::int64_t>().begin());
+  const auto saved = [&checkpoint, position = position_] {
+    const Tensor tensor = checkpoint.worker().cpu().allocate(DType::i64, {static_cast<std::int64_t>(kCounts)});
+    if (tensor.has_values()) std::ranges::copy(*position, tensor.values<std::int64_t>().begin());
     return tensor;
   };
-  const auto restore = [this](const Tensor& tensor) {
-    if (tensor.has_values()) std::ranges::copy(tensor.values<std::int64_t>(), position_.begin());
+  const auto restore = [position = position_](const Tensor& tensor) {
+    if (tensor.has_values()) std::ranges::copy(tensor.values<std::int64_t>(), position->begin());
   };
   checkpoint.add(kPosition, Checkpoint::Saveable{.dtype = DType::i64,
                                                  .shape = {static_cast<std::int64_t>(kCounts)},
@@ -72,16 +71,16 @@ bool BackupAndRestore::run(const std::function<void()>& train_step) {
   } else if (!preemption_->run(train_step)) {
     return false;
   }
-  ++position_[kStep];
-  ++position_[kTotalSteps];
+  ++(*position_)[kStep];
+  ++(*position_)[kTotalSteps];
   const std::int64_t every = options_.save_freq.value_or(BackupAndRestoreOptions::kEachEpoch);
   if (every != BackupAndRestoreOptions::kEachEpoch && total_steps() % every == 0) back_up();
   return true;
 }
 
 void BackupAndRestore::on_epoch_end() {
-  ++position_[kEpoch];
-  position_[kStep] = 0;
+  ++(*position_)[kEpoch];
+  (*position_)[kStep] = 0;
   if (options_.save_freq == BackupAndRestoreOptions::kEachEpoch) back_up();
 }
 

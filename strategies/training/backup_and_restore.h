@@ -57,9 +57,9 @@ class BackupAndRestore {
   // Restores the backup and returns true; false where there is none. Called when all that is in the checkpoint has been
   // created. Throws as CheckpointManager::restore_or_initialize() does.
   bool on_train_begin();
-  std::int64_t epoch() const { return position_[kEpoch]; }             // the current one, from 0
-  std::int64_t step() const { return position_[kStep]; }               // how many of its steps have been taken
-  std::int64_t total_steps() const { return position_[kTotalSteps]; }  // how many steps of all epochs
+  std::int64_t epoch() const { return (*position_)[kEpoch]; }             // the current one, from 0
+  std::int64_t step() const { return (*position_)[kStep]; }               // how many of its steps have been taken
+  std::int64_t total_steps() const { return (*position_)[kTotalSteps]; }  // how many steps of all epochs
 
   // Starts an iteration over the dataset that the loop trains on, at the current step. After a backup was restored, the
   // first call also iterates over the dataset once for each epoch before, so that shuffle() and cache() do what they
@@ -82,9 +82,9 @@ class BackupAndRestore {
   static constexpr const char* kPosition = "backup/position";
 
  private:
-  Checkpoint& checkpoint_;
   BackupAndRestoreOptions options_;
-  std::vector<std::int64_t> position_ = std::vector<std::int64_t>(kCounts);
+  // The checkpoint, which may live longer, has it, too.
+  std::shared_ptr<std::vector<std::int64_t>> position_ = std::make_shared<std::vector<std::int64_t>>(kCounts);
   CheckpointManager manager_;
   std::unique_ptr<PreemptionCheckpointHandler> preemption_{};
   bool has_iterated_ = false;

@@ -138,8 +138,11 @@ std::optional<CheckpointState> read_checkpoint_state(const std::string& director
     throw UnknownError(fmt::format("cannot read {}: {}", name, std::strerror(EISDIR)));
   }
   std::string text;
-  text.assign(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) throw UnknownError(fmt::format("cannot read {}: {}", name, std::strerror(errno)));
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // of the buffer, which does not ask the stream
+    throw UnknownError(fmt::format("cannot read {}: {}", name, std::strerror(errno)));
+  }
   StateReader reader(name);
   reader.check(text);
   std::istringstream lines(text);

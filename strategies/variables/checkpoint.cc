@@ -54,10 +54,14 @@ std::vector<std::byte> contents_of(const std::string& path) {
   if (kind == std::filesystem::file_type::not_found) throw NotFoundError(fmt::format("{}: no such checkpoint", path));
   std::ifstream file(path, std::ios::binary);
   if (!file) throw UnknownError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  if (kind == std::filesystem::file_type::directory) {
+    throw UnknownError(fmt::format("cannot read {}: {}", path, std::strerror(EISDIR)));
+  }
   std::string text;
-  text.assign(std::istreambuf_iterator<char>(file), {});
-  if (file.bad() || kind == std::filesystem::file_type::directory) {
-    throw UnknownError(fmt::format("cannot read {}: {}", path, std::strerror(file.bad() ? errno : EISDIR)));
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // of the buffer, which does not ask the stream
+    throw UnknownError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
   }
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   return {bytes, bytes + text.size()};

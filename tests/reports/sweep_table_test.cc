@@ -114,10 +114,11 @@ TEST(SweepTable, CsvHasALineForEachPoint) {
       "available_bytes,"
       "model_flops_per_s,model_flops_per_s_per_device,mfu,flops_per_step,tokens_per_s,tokens_per_s_per_device,"
       "cost_per_step,cost_per_unit,cost_per_token,cost_per_epoch,energy_per_step_j,energy_per_unit_j,currency,"
-      "estimated_cpu_s,estimated_memory_bytes,goodput,job_s,problem\n"
+      "estimated_cpu_s,estimated_memory_bytes,goodput,job_s,evaluation_ns,evaluation_share,problem\n"
       "mirrored,1,done,8,100,examples/"
-      "s,1000,1000,700,0,0,300,0,0,compute,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,,,,\n"
-      "mirrored,4,failed,0,0,,0,0,0,0,0,0,0,0,,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,,,,\"a, \"\"quoted\"\" "
+      "s,1000,1000,700,0,0,300,0,0,compute,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,,,,,,\n"
+      "mirrored,4,failed,0,0,,0,0,0,0,0,0,0,0,,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,,,,,,,\"a, "
+      "\"\"quoted\"\" "
       "problem\"\n");
 }
 

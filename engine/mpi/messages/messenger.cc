@@ -259,7 +259,9 @@ void Messenger::begin(threads::RunControl& control, MessageHandler* handler) {
   for (const LostRank& lost : lost_ranks()) {
     if (handler_ != nullptr) handler_->lose(lost.rank, loss_error(lost.rank));
   }
-  for (Message& message : std::exchange(early_, {})) handle_among(std::move(message));
+  for (Message& message : std::exchange(early_, {})) {
+    if (!is_lost_[static_cast<std::size_t>(message.from)]) handle_among(std::move(message));
+  }
 }
 
 void Messenger::fail(const std::exception_ptr& error) {

@@ -108,6 +108,7 @@ void DeviceService::synchronize(int from, ByteReader& bytes) {
   const Reply reply{from, bytes.get<std::uint64_t>()};
   cpu::CpuDevice& device = access_.own_device(bytes.get<int>());
   const cpu::CpuStream& stream = device.stream(kComputeStream);
+  apply_all(from);
   const threads::IssuedElsewhere issued(from, kNoStep);
   const std::vector<Event> events = device.record_all();
   const auto left = std::make_shared<std::atomic<std::size_t>>(events.size());
@@ -179,6 +180,17 @@ void DeviceService::apply(int from, std::uint64_t lock) {
   } catch (const Error&) {
     access_.fail(std::current_exception());
   }
+}
+
+void DeviceService::apply_all(int from) {
+  std::vector<std::uint64_t> locks;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [name, works] : held_back_) {
+      if (name.first == from) locks.push_back(name.second);
+    }
+  }
+  for (const std::uint64_t lock : locks) apply(from, lock);
 }
 
 void DeviceService::launch(cpu::CpuStream& stream, const Place& place, ByteReader& bytes) {

@@ -2,7 +2,9 @@
 //
 // An update of a shared tensor is several ops, which its process sends while it has the tensor's lock. Where the job
 // goes on without lost processes, they are held back until the lock is given back, so that no update is half applied.
-// An event that is recorded meanwhile ends this, because the process may wait for it before it gives the lock back.
+// Ops under several locks of a task are held back in one list, of the first of these locks, and issued when any of them
+// is given back. An event that is recorded meanwhile ends this, because the process may wait for it before it gives the
+// lock back; so does a wait for all of a device, for everything that the process has issued.
 //
 // Threads: handle() is called by one thread at a time for each sender.
 #pragma once
@@ -23,7 +25,7 @@ class DeviceService {
   explicit DeviceService(RemoteAccess& access) : access_(access) {}
   void handle(int from, RemoteKind kind, ByteReader& bytes);
   void end();
-  // Issues what was held back for this lock of another process.
+  // Issues what was held back for this lock of another process; 0: none.
   void apply(int from, std::uint64_t lock);
   // Drops what was held back for a lost process. Streams wait no longer for its events.
   void lose(int process);
@@ -36,6 +38,7 @@ class DeviceService {
     int step = 0;
   };
 
+  void apply_all(int from);
   void allocate(int from, ByteReader& bytes);
   void memory_use(int from, ByteReader& bytes);
   void synchronize(int from, ByteReader& bytes);

@@ -25,8 +25,10 @@ class SharedTensors::LockedTensor final : public SharedTensor {
     access_.shared_tensors().note_locked({process_, id_});
   }
   void unlock() override {
+    const std::uint64_t first = access_.shared_tensors().locked_by_caller(process_);
     access_.shared_tensors().note_unlocked({process_, id_});
-    access_.say(process_, RemoteKind::unlock, [this](ByteWriter& bytes) { bytes.put(id_).put(changes_); });
+    access_.say(process_, RemoteKind::unlock,
+                [this, first](ByteWriter& bytes) { bytes.put(id_).put(changes_).put(first); });
   }
   std::int64_t version() const override { return version_ + changes_; }
   void note_change() override { ++changes_; }
@@ -97,8 +99,9 @@ void SharedTensors::handle(int from, RemoteKind kind, ByteReader& bytes) {
     }
     case RemoteKind::unlock: {
       const auto id = bytes.get<std::uint64_t>();
-      access_.device_service().apply(from, id);
-      return unlock(id, bytes.get<std::int64_t>());
+      const auto changes = bytes.get<std::int64_t>();
+      access_.device_service().apply(from, bytes.get<std::uint64_t>());
+      return unlock(id, changes);
     }
     default:
       TANDEM_UNREACHABLE("a message about shared tensors that is none");
@@ -238,9 +241,8 @@ std::uint64_t SharedTensors::locked_by_caller(int process) {
   const std::lock_guard guard(held_mutex_);
   const auto found = held_.find(&Task::current());
   if (found == held_.end()) return 0;
-  const auto last = std::find_if(found->second.rbegin(), found->second.rend(),
-                                 [process](const LockName& lock) { return lock.first == process; });
-  return last == found->second.rend() ? 0 : last->second;
+  const auto first = std::ranges::find(found->second, process, &LockName::first);
+  return first == found->second.end() ? 0 : first->second;
 }
 
 }  // namespace tandem::mpi

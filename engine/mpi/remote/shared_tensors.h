@@ -34,8 +34,8 @@ class SharedTensors {
   void end();
   // Gives the locks of a lost process to others, and lets others make what it was making.
   void lose(int process);
-  // The lock of a process that the calling task has taken last and still has; none: 0. Only where the job survives
-  // losses.
+  // The lock of a process that the calling task has taken first of those that it still has; none: 0. Only where the job
+  // survives losses.
   std::uint64_t locked_by_caller(int process);
 
  private:

@@ -66,6 +66,7 @@ void Arrivals::finish(Receipt& receipt) {
 
 void Arrivals::fail(Receipt& receipt) {
   receipt.is_lost.store(true);
+  receipt.text.clear();  // a part of it may have come
   finish(receipt);
 }
 
