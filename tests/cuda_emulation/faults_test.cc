@@ -1,6 +1,7 @@
 // What goes wrong on purpose on GPUs: ops that are held back, workers that are lost.
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -32,12 +33,6 @@ class GpuFaults : public testing::TestWithParam<bool> {  // with graphs
 };
 INSTANTIATE_TEST_SUITE_P(Launches, GpuFaults, testing::Bool(),
                          [](const auto& with_graphs) { return with_graphs.param ? "graphs" : "ops"; });
-
-double middle_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return values.empty() ? 0 : *middle;
-}
 
 void spin() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kSpinS);
@@ -75,10 +70,15 @@ TEST_P(GpuFaults, ASlowGpuHoldsItsOpsBack) {
     if (record.name != "spin") continue;
     EXPECT_GE(taken_s, kSpinS * (device.ends_with("GPU:1") && record.step == 1 ? kSlowFactor : 1)) << device;
   }
+  // The shortest ones, because other programs only make ops longer.
   for (const char* name : {"spin", "square_root"}) {
-    const double undisturbed = middle_of(seconds[{name, true, 0}]), slow = middle_of(seconds[{name, true, 1}]);
-    EXPECT_GT(slow, 2 * undisturbed) << name;
-    EXPECT_GT(slow, 2 * middle_of(seconds[{name, false, 1}])) << name;
+    double undisturbed = std::numeric_limits<double>::infinity(), slow = undisturbed;
+    for (const auto& [place, all] : seconds) {
+      if (std::get<0>(place) != name) continue;
+      double& shortest = std::get<1>(place) && std::get<2>(place) == 1 ? slow : undisturbed;
+      shortest = std::min(shortest, *std::ranges::min_element(all));
+    }
+    EXPECT_GT(slow, kSlowFactor / 2 * undisturbed) << name;
   }
 }
 
