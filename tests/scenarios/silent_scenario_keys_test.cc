@@ -220,6 +220,7 @@ const std::map<std::string, Values>& other_values() {  // NOLINT(readability-fun
 // Keys that no scenario below may change the results by, whatever it is: they are refused or named in a note.
 bool is_never_changing(const std::string& key) {
   static const std::set<std::string> kKeys{"devices.chief",
+                                           "recovery.checkpoint.directory",  // real runs save there
                                            "sweep",
                                            "topology.cluster.hosts",
                                            "topology.cluster.gpu",
