@@ -2,6 +2,7 @@
 
 #include "scenarios/run/evaluations_of_job.h"
 #include "scenarios/workloads/divided.h"
+#include "scenarios/workloads/train_steps.h"
 #include "scenarios/workloads/trainable.h"
 
 namespace tandem {

@@ -12,7 +12,6 @@
 #include "scenarios/faults/recovery_policy.h"
 #include "scenarios/job/tasks.h"
 #include "scenarios/reading/content_hash.h"
-#include "scenarios/workloads/saved_steps.h"
 #include "strategies/base/errors.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"

@@ -7,7 +7,7 @@
 
 #include "scenarios/run/run_result.h"
 #include "scenarios/scenario/scenario.h"
-#include "scenarios/workloads/workload.h"
+#include "scenarios/workloads/saved_steps.h"
 
 namespace tandem {
 

@@ -28,6 +28,7 @@
 #include "scenarios/run/steady_state.h"
 #include "scenarios/run/training.h"
 #include "scenarios/workloads/trace_replay.h"
+#include "scenarios/workloads/train_steps.h"
 #include "strategies/base/errors.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"

@@ -2,6 +2,7 @@
 
 #include "scenarios/run/evaluations_of_job.h"
 #include "scenarios/run/resumption.h"
+#include "scenarios/workloads/train_steps.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/strategies.h"
 #include "strategies/types/stored_extended.h"

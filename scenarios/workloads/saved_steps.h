@@ -8,6 +8,13 @@
 
 namespace tandem {
 
+// Where a run saves checkpoints, from which the next run goes on if this one does not come to its end.
+struct StepCheckpoints {
+  std::string directory{};
+  std::int64_t every = 1;     // steps
+  std::int64_t training = 0;  // a hash of what is trained
+};
+
 class SavedSteps {
  public:
   // Restores the last checkpoint, if there is one. UnavailableError where workers find different ones.

@@ -82,17 +82,4 @@ float sum_of_elements(const Tensor& tensor);
 
 std::unique_ptr<Workload> make_workload(const WorkloadSettings& settings, Strategy& strategy);
 
-// Where a run saves checkpoints, from which the next run goes on if this one does not come to its end.
-struct StepCheckpoints {
-  std::string directory{};
-  std::int64_t every = 1;     // steps
-  std::int64_t training = 0;  // a hash of what is trained
-};
-
-// Trains from prepare() to finish(). Worker 0 calls `progress`, which may be empty, after each step. `between` may be
-// null. With checkpoints, the first step is the one after the last that was saved, and at the end they are deleted.
-void train_steps(Workload& workload, Worker& worker, int steps,
-                 const std::function<void(int step, int steps)>& progress, Report& report,
-                 BetweenSteps* between = nullptr, const std::optional<StepCheckpoints>& checkpoints = std::nullopt);
-
 }  // namespace tandem
