@@ -68,7 +68,8 @@ TEST_P(GpuFaults, ASlowGpuHoldsItsOpsBack) {
     const double taken_s = static_cast<double>(record.end_ns - record.start_ns) * 1e-9;
     seconds[{std::string(record.name), device.ends_with("GPU:1"), record.step}].push_back(taken_s);
     if (record.name != "spin") continue;
-    EXPECT_GE(taken_s, kSpinS * (device.ends_with("GPU:1") && record.step == 1 ? kSlowFactor : 1)) << device;
+    // By the clock of a GPU, which may differ a little from the host's.
+    EXPECT_GE(taken_s, 0.8 * kSpinS * (device.ends_with("GPU:1") && record.step == 1 ? kSlowFactor : 1)) << device;
   }
   // The shortest ones, because other programs only make ops longer.
   for (const char* name : {"spin", "square_root"}) {
