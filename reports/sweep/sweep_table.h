@@ -57,7 +57,7 @@ struct SweptPoint {
     std::string ended{};  // why it ended before its last step; empty: it did all
   };
   std::optional<Course> course{};
-  // Of jobs that evaluate: the median of one evaluation, and the share of the job's time that training waited.
+  // Where a job evaluates: the median of one evaluation, and the share of the job's time that training waited.
   struct Evaluation {
     Nanoseconds median = 0;
     double share = 0;

@@ -60,7 +60,7 @@ class EngineFaults {
     faults_.lost_workers.push_back(lost);
   }
 
-  // Of workers that are lost at random, the first one.
+  // The first worker that is lost at random.
   void add_first_failure() {
     FaultSettings random;
     for (const FailFault& fail : settings_.fail) {

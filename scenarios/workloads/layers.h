@@ -42,7 +42,7 @@ class LayersWorkload final : public Workload {
     Tensor gradients{};            // all parameters, in the order of the backward pass
     std::vector<Tensor> values{};  // of the buckets' parameters in this step; empty where values mean nothing
     std::optional<StepInput> input{};
-    // Of evaluations by the workers that train.
+    // Evaluations by the workers that train.
     BatchPart evaluated{};
     std::optional<StepInput> evaluation_input{};
     int evaluation_passes = 0;  // done so far

@@ -189,7 +189,7 @@ void lose_at_each_call(const Repeated& repeated, int worker, int stride) {
     const SeenRun run = repeated.run({.lost_workers = {{.worker = worker, .call = call}}});
     const std::string lost = fmt::format("{} was lost before call {} ", repeated.name_of(worker), call);
     std::string problem = run.error ? problem_of_loss(repeated, run, lost) : repeated.difference(run);
-    // Of two servers, one may be used by no variable.
+    // One server in two may be used by no variable.
     if (!run.error && call == 0 && worker < repeated.tested().workers) problem = "went on without the worker";
     if (!problem.empty())
       return repeated.fail(fmt::format("{} lost before call {}", repeated.name_of(worker), call), problem);
