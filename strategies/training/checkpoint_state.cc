@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <boost/crc.hpp>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
 #include "strategies/base/errors.h"
+#include "strategies/variables/file_text.h"
 #include "topologies/base/whole_file.h"
 
 namespace tandem {
@@ -129,23 +127,11 @@ std::string state_file_of(const std::string& directory) {
 
 std::optional<CheckpointState> read_checkpoint_state(const std::string& directory) {
   const std::string name = state_file_of(directory);
-  std::error_code error;
-  const auto kind = std::filesystem::status(name, error).type();
-  if (kind == std::filesystem::file_type::not_found) return {};
-  std::ifstream file(name, std::ios::binary);
-  if (!file) throw UnknownError(fmt::format("cannot read {}: {}", name, std::strerror(errno)));
-  if (kind == std::filesystem::file_type::directory) {
-    throw UnknownError(fmt::format("cannot read {}: {}", name, std::strerror(EISDIR)));
-  }
-  std::string text;
-  try {
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  } catch (const std::ios_base::failure&) {  // of the buffer, which does not ask the stream
-    throw UnknownError(fmt::format("cannot read {}: {}", name, std::strerror(errno)));
-  }
+  const std::optional<std::string> text = file_text(name);
+  if (!text) return {};
   StateReader reader(name);
-  reader.check(text);
-  std::istringstream lines(text);
+  reader.check(*text);
+  std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) reader.take(line);
   return reader.state();
 }

@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <boost/crc.hpp>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "strategies/base/errors.h"
 #include "strategies/strategy/default_strategy.h"
 #include "strategies/strategy/strategy.h"
+#include "strategies/variables/file_text.h"
 #include "topologies/base/whole_file.h"
 
 namespace tandem {
@@ -49,22 +47,10 @@ void write_checkpoint(const std::string& path, const std::string& bytes) {
 }
 
 std::vector<std::byte> contents_of(const std::string& path) {
-  std::error_code error;
-  const auto kind = std::filesystem::status(path, error).type();
-  if (kind == std::filesystem::file_type::not_found) throw NotFoundError(fmt::format("{}: no such checkpoint", path));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UnknownError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-  if (kind == std::filesystem::file_type::directory) {
-    throw UnknownError(fmt::format("cannot read {}: {}", path, std::strerror(EISDIR)));
-  }
-  std::string text;
-  try {
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  } catch (const std::ios_base::failure&) {  // of the buffer, which does not ask the stream
-    throw UnknownError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-  }
-  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-  return {bytes, bytes + text.size()};
+  const std::optional<std::string> text = file_text(path);
+  if (!text) throw NotFoundError(fmt::format("{}: no such checkpoint", path));
+  const auto* bytes = reinterpret_cast<const std::byte*>(text->data());
+  return {bytes, bytes + text->size()};
 }
 
 [[noreturn]] void damaged(const std::string& path, const std::string& what) {
