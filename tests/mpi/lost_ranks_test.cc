@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/mpi/mpi_testing.h"
+#include "tests/mpi/server_scenario.h"
 
 namespace tandem {
 namespace {
@@ -15,7 +16,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const std::string kServerScenario = TANDEM_SOURCE_DIR "/scenarios/examples/digits-parameter-server.yaml";
 constexpr int kLostSeed = 20261129;
 constexpr double kMostSecondsOfJob = 60;  // on a machine that tests and builds beside
 
@@ -39,11 +39,7 @@ class LostRanks : public MpiCommand {
   }
   // Writes the example with servers, on three workers, with more of it.
   std::string scenario_with(const std::string& more) const {
-    std::ifstream in(kServerScenario);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    text.replace(text.find("workers: 2"), 10, "workers: 3");
-    text.replace(text.find("batch: 256"), 10, "batch: 384");
-    std::ofstream(folder_ / "servers.yaml") << text << more << "\n";
+    std::ofstream(folder_ / "servers.yaml") << servers_of_three_workers(more);
     return "servers.yaml";
   }
 };

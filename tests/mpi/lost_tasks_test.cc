@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "tests/mpi/server_scenario.h"
 #include "tests/mpi/tasks_testing.h"
 
 namespace tandem {
@@ -38,12 +39,8 @@ class LostTasks : public Tasks {
 
   // Writes the example with servers, on three workers, with more of it.
   std::string scenario_with(const std::string& more) const {
-    std::ifstream in(kServers);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    text.replace(text.find("workers: 2"), 10, "workers: 3");
-    text.replace(text.find("batch: 256"), 10, "batch: 384");
     const std::string file = (folder_ / "servers.yaml").string();
-    std::ofstream(file) << text << more << "\n";
+    std::ofstream(file) << servers_of_three_workers(more);
     return file;
   }
   void start_scenario(const std::string& file, int steps, bool injects = false) {
