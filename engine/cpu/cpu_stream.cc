@@ -22,24 +22,10 @@ void CpuStream::log(Record record, Nanoseconds start, Nanoseconds end) {
   log_.add(record);
 }
 
-bool CpuStream::is_lost() const {
-  if (!context_.faults) return false;
-  try {
-    context_.faults->check(worker_.index(), context_.now());
-    return false;
-  } catch (const UnavailableError&) {
-    worker_.fail(std::current_exception());
-    return true;
-  }
-}
-
 // Occupies its core meanwhile, as work that takes longer would.
 void CpuStream::hold_back(Nanoseconds start, double factor) const {
   factor *= 1 + slow_down();
-  if (factor == 1) return;
-  const Nanoseconds end = start + static_cast<Nanoseconds>(static_cast<double>(context_.now() - start) * factor);
-  while (context_.now() < end && !context_.control.is_stopped()) {
-  }
+  if (factor != 1) context_.hold_back(start, factor);
 }
 
 void CpuStream::execute(Op& op, int step) {
@@ -47,7 +33,7 @@ void CpuStream::execute(Op& op, int step) {
   if (is_lost()) return;
   const Nanoseconds start = context_.now();
   if (!attempt(op.name, threads::After::success, [&] { tandem::execute(op.kernel); })) return;
-  hold_back(start, context_.faults ? context_.faults->slowdown_of(worker_.index(), device_.id(), start, step) : 1);
+  hold_back(start, slowdown_at(start, step));
   if (!context_.is_recorded(RecordKind::op)) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::op, op.category, op.name, step);

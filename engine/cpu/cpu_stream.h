@@ -34,8 +34,6 @@ class CpuStream final : public threads::QueuedStream<CpuStream, CpuEvent> {
   void execute(Mark& mark, int step) override;
   void execute(WaitFor& wait, int step) override;
   void execute(Collective& collective, int step) override;
-  // Fails the worker if it is lost by now, on purpose. Returns whether it is.
-  bool is_lost() const;
   // Waits until work that began at `start` has taken `factor` times as long, and what slow_down() adds to that.
   void hold_back(Nanoseconds start, double factor) const;
   bool tells_loss(const CpuEvent& event) const override { return event.loss() != nullptr; }

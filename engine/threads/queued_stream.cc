@@ -62,6 +62,21 @@ void StreamBase::check_is_here(Op& op) const {
   });
 }
 
+bool StreamBase::is_lost() const {
+  if (!context_.faults) return false;
+  try {
+    context_.faults->check(worker_.index(), context_.now());
+    return false;
+  } catch (const UnavailableError&) {
+    worker_.fail(std::current_exception());
+    return true;
+  }
+}
+
+double StreamBase::slowdown_at(Nanoseconds now, int step) const {
+  return context_.faults ? context_.faults->slowdown_of(worker_.index(), device_.id(), now, step) : 1;
+}
+
 int StreamBase::issuer() {
   return elsewhere ? elsewhere->process : issuer_of_family(family_of_this_thread());
 }

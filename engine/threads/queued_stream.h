@@ -86,7 +86,10 @@ class StreamBase : public LocalStream {
   void check_is_here(Op& op) const;
   // Work belongs to the step of the worker that issues it, which need not own the device.
   int step_of_caller() const;
-  static int issuer();  // for whom the calling thread issues
+  // Fails the worker if it is lost by now, on purpose. Returns whether it is.
+  bool is_lost() const;
+  double slowdown_at(Nanoseconds now, int step) const;  // of an op that begins then, on purpose
+  static int issuer();                                  // for whom the calling thread issues
   Record make_record(RecordKind kind, Category category, Name name, int step) const;
   Record make_record(const Collective& collective, int step) const;
 

@@ -27,6 +27,12 @@ struct RunContext {
   Nanoseconds begin_ns() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(start.time_since_epoch()).count();
   }
+  // Keeps the calling thread busy until work that began at `begin` has taken `factor` times as long, or the run ends.
+  void hold_back(Nanoseconds begin, double factor) const {
+    const Nanoseconds end = begin + static_cast<Nanoseconds>(static_cast<double>(now() - begin) * factor);
+    while (now() < end && !control.is_stopped()) {
+    }
+  }
   bool is_recorded(RecordKind kind) const { return tandem::is_recorded(kind, records); }
 
   RunControl control;

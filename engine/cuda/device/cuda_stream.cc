@@ -10,7 +10,6 @@
 #include "engine/cuda/device/device_memory.h"
 #include "engine/cuda/device/nvtx_range.h"
 #include "engine/kernel_operands.h"
-#include "engine/threads/fault_injector.h"
 
 namespace tandem::cuda {
 
@@ -85,23 +84,6 @@ bool CudaStream::tidy() {
   return has_more;
 }
 
-bool CudaStream::is_lost() const {
-  if (!context_.faults) return false;
-  try {
-    context_.faults->check(worker_.index(), context_.now());
-    return false;
-  } catch (const UnavailableError&) {
-    worker_.fail(std::current_exception());
-    return true;
-  }
-}
-
-// The GPU may begin the op later.
-double CudaStream::slowdown_in(int step) const {
-  if (!context_.faults) return 1;
-  return context_.faults->slowdown_of(worker_.index(), device_.id(), context_.now(), step);
-}
-
 // Holds launches back if there are graphs, since nothing can observe whether an op has been issued until a mark, a
 // wait, a copy or a collective follows it. The GPU still begins after some dozens of ops, and gets more and more at a
 // time.
@@ -111,7 +93,7 @@ void CudaStream::execute(Op& op, int step) {
   const bool is_refused =
       std::holds_alternative<kernel::Largest>(op.kernel) || std::holds_alternative<kernel::TopK>(op.kernel);
   const bool is_launch = !is_function(op.kernel) && !is_refused;
-  const double slowdown = slowdown_in(step);
+  const double slowdown = slowdown_at(context_.now(), step);  // the GPU may begin the op later
   const bool is_held_back = executor_->graphs() != nullptr && is_launch && slowdown == 1;
   if (!is_held_back || !batch_.takes(op, step)) issue_held_back();
   if (!is_held_back) return launch_now(op, step, slowdown);

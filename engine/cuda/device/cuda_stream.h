@@ -51,9 +51,6 @@ class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent>, pu
   void execute(Collective& collective, int step) override;
   void mark(Mark& mark);
   void issue_held_back();
-  // Fails the worker if it is lost by now, on purpose. Returns whether it is.
-  bool is_lost() const;
-  double slowdown_in(int step) const;  // of ops that are launched now
   void launch_now(Op& op, int step, double slowdown = 1);
   void launch_batch();
   void issue(const Collective& collective, int step);

@@ -43,13 +43,6 @@ void HostExecutor::copy(const Tensor& to, const Tensor& from) {
   if (watch_.wait(done->handle(), context_.control, text_) == GpuWatch::Outcome::complete) under_way_ = {};
 }
 
-void HostExecutor::hold_back(double factor) {
-  const double taken = static_cast<double>(context_.now() - noted_ns_);
-  const Nanoseconds end = noted_ns_ + static_cast<Nanoseconds>(taken * factor);
-  while (context_.now() < end && !context_.control.is_stopped()) {
-  }
-}
-
 void HostExecutor::end(const WorkStart& start, std::optional<Record> record, KeepAlive /*keep_alive*/) {
   if (!record) return;
   record->start_ns = start.issued_ns;

@@ -24,7 +24,7 @@ class HostExecutor final : public OpExecutor {
   void execute(const Op& op) override;
   void copy(const Tensor& to, const Tensor& from) override;
   void note_time() override { noted_ns_ = context_.now(); }
-  void hold_back(double factor) override;
+  void hold_back(double factor) override { context_.hold_back(noted_ns_, factor); }
   void end(const WorkStart& start, std::optional<Record> record, KeepAlive keep_alive) override;
   std::shared_ptr<GpuEvent> mark() override { return nullptr; }
   void wait(const GpuEvent& event) override;
