@@ -28,7 +28,8 @@ std::optional<std::int64_t> parse_steps(std::string_view text) {
   std::int64_t steps = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
   const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const bool is_number = error == std::errc{} && !text.starts_with("0");
+  const bool has_leading_zero = text.starts_with("0") && end != text.data() + 1;
+  const bool is_number = error == std::errc{} && !has_leading_zero;
   return is_number && (rest == " steps" || rest == " step") ? std::optional(steps) : std::nullopt;
 }
 
